@@ -66,7 +66,8 @@ void leati_free(const leat_allocator *allocator, void *ptr)
         allocator->release(allocator->user, ptr);
 }
 
-// The hook promises alignment for any type only, so the block's own address is kept just before the aligned part.
+// The hook promises alignment for any type only, so the block's own address is kept just before the
+// aligned part.
 void *leati_alloc_aligned(const leat_allocator *allocator, size_t align, size_t size_bytes)
 {
     size_t total;
@@ -95,7 +96,8 @@ char *leati_strdup(const leat_allocator *allocator, const char *text)
     return copy;
 }
 
-bool leati_grow(const leat_allocator *allocator, void **items, size_t *capacity, size_t needed, size_t item_size)
+bool leati_grow(const leat_allocator *allocator, void **items, size_t *capacity, size_t needed,
+                size_t item_size)
 {
     if (needed <= *capacity)
         return true;

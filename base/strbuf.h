@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A growing run of bytes for messages, pictures and control data. Running out of memory is remembered, so that a chain
-// of appends is checked once at its end.
+// A growing run of bytes for messages, pictures and control data. Running out of memory is
+// remembered, so that a chain of appends is checked once at its end.
 #ifndef LEATI_BASE_STRBUF_H
 #define LEATI_BASE_STRBUF_H
 
@@ -28,7 +28,8 @@ void leati_strbuf_vprintf(leati_strbuf *buffer, const char *format, va_list args
 void leati_strbuf_json_string(leati_strbuf *buffer, const char *text, size_t size);
 // The text with a NUL, never NULL: "" when nothing could be stored.
 const char *leati_strbuf_text(const leati_strbuf *buffer);
-// Transfers the text (NUL-terminated) to the caller, who frees it with leati_free of the same allocator; NULL when an append failed.
+// Transfers the text (NUL-terminated) to the caller, who frees it with leati_free of the same
+// allocator; NULL when an append failed.
 char *leati_strbuf_take(leati_strbuf *buffer);
 
 #endif

@@ -10,7 +10,8 @@ size_t leati_utf8_length(const char *text, size_t size)
     const uint8_t *p = (const uint8_t *)text;
     if (p[0] < 0x80)
         return 1;
-    // The range of the second byte rules out overlong forms, surrogates and values that are too large.
+    // The range of the second byte rules out overlong forms, surrogates and values that are too
+    // large.
     uint8_t low = 0x80, high = 0xbf;
     size_t length;
     if (p[0] >= 0xc2 && p[0] <= 0xdf) {
@@ -54,10 +55,12 @@ static void put(sink *out, const char *data, size_t size)
 
 static void put_control(sink *out, char c)
 {
-    static const char short_form[32] = {['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
+    static const char short_form[32] = {
+        ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
     char escaped[8];
-    int length = short_form[(uint8_t)c] ? snprintf(escaped, sizeof escaped, "\\%c", short_form[(uint8_t)c])
-                                        : snprintf(escaped, sizeof escaped, "\\u%04x", (uint8_t)c);
+    int length = short_form[(uint8_t)c]
+                     ? snprintf(escaped, sizeof escaped, "\\%c", short_form[(uint8_t)c])
+                     : snprintf(escaped, sizeof escaped, "\\u%04x", (uint8_t)c);
     put(out, escaped, (size_t)length);
 }
 

@@ -5,12 +5,13 @@
 
 #include <stddef.h>
 
-// The length of the well-formed UTF-8 sequence at `text` (1 to 4; no overlong forms, surrogates or values above
-// U+10FFFF), or 0 when there is none. `size` > 0.
+// The length of the well-formed UTF-8 sequence at `text` (1 to 4; no overlong forms, surrogates or
+// values above U+10FFFF), or 0 when there is none. `size` > 0.
 size_t leati_utf8_length(const char *text, size_t size);
 
-// Writes a JSON string with its quotes as snprintf does: at most `room` bytes, no NUL, the length needed is returned.
-// Control characters are escaped; each byte that is not part of well-formed UTF-8 becomes U+FFFD.
+// Writes a JSON string with its quotes as snprintf does: at most `room` bytes, no NUL, the length
+// needed is returned. Control characters are escaped; each byte that is not part of well-formed
+// UTF-8 becomes U+FFFD.
 size_t leati_json_string(const char *text, size_t size, char *to, size_t room);
 
 #endif

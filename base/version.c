@@ -2,7 +2,7 @@
 #include "leat/base.h"
 
 #define TEXT_OF(number) #number
-#define TEXT(number) TEXT_OF(number)
+#define TEXT(number)    TEXT_OF(number)
 
 const char *leat_version(void)
 {

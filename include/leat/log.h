@@ -14,8 +14,9 @@ typedef enum leat_log_level {
     LEAT_LOG_DEBUG = 3,
 } leat_log_level;
 
-// `write` gets one line without a line break, valid for the call. It is called from any thread, concurrently, and must
-// not call back into the library. Lines above `level` are not formatted at all.
+// `write` gets one line without a line break, valid for the call. It is called from any thread,
+// concurrently, and must not call back into the library. Lines above `level` are not formatted at
+// all.
 typedef struct leat_logger {
     void (*write)(void *user, leat_log_level level, const char *line);
     void *user;

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a user function sees while it runs: its context, and the output it emits to.
+//
+// Everything here is called on the thread that runs the task, from inside a user function or an
+// operator's hook, unless a function says otherwise. Records are const and borrowed for the call:
+// what is handed to a user function, and what it hands to leat_collect, is valid until that call
+// returns.
+#ifndef LEAT_FUNCTION_H
+#define LEAT_FUNCTION_H
+
+#include "leat/alloc.h"
+#include "leat/base.h"
+#include "leat/error.h"
+#include "leat/log.h"
+#include "leat/type.h"
+
+LEAT_BEGIN_DECLS
+
+typedef struct leat_ctx leat_ctx;
+typedef struct leat_operator leat_operator;
+typedef struct leat_out leat_out;
+
+typedef leat_err (*leat_element_fn)(leat_operator *self, const void *record, leat_out *out);
+
+// Where an operator's records go: straight into the next operator of the chain, or into a record
+// writer, which is an operator too. Public only so that leat_collect can be inlined.
+struct leat_out {
+    leat_element_fn element; // target->ops->element
+    leat_operator *target;
+    leat_out *next; // the target's own output
+};
+
+// Emits one record downstream. When it returns, the record has been processed by the rest of the
+// chain and, where it left the task, encoded; the caller may reuse its memory. A result other than
+// LEAT_OK means that the task is ending (it failed or was cancelled, and that is already recorded):
+// return as soon as possible; emitting more is harmless. May block until a memory segment is free
+// (back-pressure); cancelling ends the wait.
+static inline leat_err leat_collect(leat_out *out, const void *record)
+{
+    return out->element(out->target, record, out->next);
+}
+
+// The same with a timestamp of its own instead of that of the input record.
+LEAT_API leat_err leat_collect_at(leat_ctx *ctx, leat_out *out, const void *record,
+                                  int64_t timestamp);
+
+// --- user functions
+// --------------------------------------------------------------------------------------------------
+// All return 0 for success; anything else fails the task, best through `return leat_fail(ctx,
+// "…")`.
+
+// Fills `out`, a zeroed record of the output type. What it points to must live until the function's
+// caller has emitted it: the input, static data, leat_ctx_scratch.
+typedef int (*leat_map_fn)(leat_ctx *ctx, const void *in, void *out);
+// Emits any number of records.
+typedef int (*leat_flat_map_fn)(leat_ctx *ctx, const void *in, leat_out *out);
+// 1 keeps the record, 0 drops it; a negative result fails the task.
+typedef int (*leat_filter_fn)(leat_ctx *ctx, const void *in);
+// Fills `key`, a zeroed record of the key type. Must be deterministic: it runs on both sides of the
+// exchange.
+typedef int (*leat_key_fn)(leat_ctx *ctx, const void *in, void *key);
+// Folds `in` into `accumulator`, both of the stream's type; the first record of a key becomes the
+// accumulator as it is. The function may store pointers into `in` (its strings, say): the runtime
+// takes copies after the call.
+typedef int (*leat_reduce_fn)(leat_ctx *ctx, void *accumulator, const void *in);
+// Consumes a record.
+typedef int (*leat_sink_fn)(leat_ctx *ctx, const void *in);
+
+// An aggregation with an accumulator of its own type. `create` may be NULL: the accumulator starts
+// zeroed. `merge` folds `other` into `accumulator`; it may be NULL until something must merge
+// (sessions, pre-aggregation). `result` may be NULL when the accumulator's type is the output type:
+// the accumulator is then emitted as it is. As with reduce, stored pointers are made the runtime's
+// own after each call.
+typedef struct leat_aggregate_fns {
+    int (*create)(leat_ctx *ctx, void *accumulator);
+    int (*add)(leat_ctx *ctx, void *accumulator, const void *in);
+    int (*merge)(leat_ctx *ctx, void *accumulator, const void *other);
+    int (*result)(leat_ctx *ctx, const void *accumulator, void *out);
+} leat_aggregate_fns;
+
+// --- the context
+// -----------------------------------------------------------------------------------------------------
+
+// Records why the function cannot go on and returns -1, to be returned by the user function. The
+// message (at most 1000 bytes are kept) is shown with job, operator and subtask. The first failure
+// of a job wins.
+LEAT_API int leat_fail(leat_ctx *ctx, const char *format, ...) LEAT_PRINTF(2, 3);
+
+// The operator's name; the subtask's index from 0; how many subtasks there are; the attempt from 0.
+LEAT_API const char *leat_ctx_name(const leat_ctx *ctx);
+LEAT_API uint32_t leat_ctx_subtask(const leat_ctx *ctx);
+LEAT_API uint32_t leat_ctx_parallelism(const leat_ctx *ctx);
+LEAT_API uint32_t leat_ctx_max_parallelism(const leat_ctx *ctx);
+LEAT_API uint32_t leat_ctx_attempt(const leat_ctx *ctx);
+// What leat_user_data gave to this operator, or NULL. Shared by all its subtasks.
+LEAT_API void *leat_ctx_user_data(const leat_ctx *ctx);
+// The types of what comes in and goes out; NULL where there is none (sources, sinks).
+LEAT_API const leat_type *leat_ctx_in_type(const leat_ctx *ctx);
+LEAT_API const leat_type *leat_ctx_out_type(const leat_ctx *ctx);
+// The environment's allocator; never NULL. Any thread.
+LEAT_API const leat_allocator *leat_ctx_allocator(const leat_ctx *ctx);
+// Memory that is valid until the current record (of the task's input or source) has been processed;
+// NULL when out of memory.
+LEAT_API void *leat_ctx_scratch(leat_ctx *ctx, size_t size_bytes);
+// The timestamp of the record being processed; false, and INT64_MIN, when it has none.
+LEAT_API bool leat_ctx_timestamp(const leat_ctx *ctx, int64_t *timestamp);
+// True once the job is being cancelled or has failed elsewhere: long computations should look now
+// and then. Any thread.
+LEAT_API bool leat_ctx_cancelled(const leat_ctx *ctx);
+// Logs one line, prefixed with operator and subtask.
+LEAT_API void leat_ctx_log(leat_ctx *ctx, leat_log_level level, const char *format, ...)
+    LEAT_PRINTF(3, 4);
+
+// Brackets a call that may block (a read, a lock, a sleep): the other tasks of this worker go on
+// meanwhile on a spare thread. Between the two nothing may be emitted. Pairs do not nest.
+LEAT_API void leat_blocking_begin(leat_ctx *ctx);
+LEAT_API void leat_blocking_end(leat_ctx *ctx);
+
+LEAT_END_DECLS
+
+#endif

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stream builder. Calls describe the job; nothing runs before leat_execute or leat_start.
+//
+// Every function takes and returns streams owned by the environment. None returns NULL: after a
+// mistake the fault is kept with the environment and an inert stream comes back, so calls can be
+// nested without checks.
+#ifndef LEAT_STREAM_H
+#define LEAT_STREAM_H
+
+#include "leat/env.h"
+#include "leat/function.h"
+#include "leat/operator.h"
+#include "leat/type.h"
+
+LEAT_BEGIN_DECLS
+
+typedef struct leat_stream leat_stream;
+
+// --- sources
+// ---------------------------------------------------------------------------------------------------------
+
+// The lines of text files: records of leat_type_scalar(LEAT_STR), `const leat_str *`. Each path is
+// a file, a directory (its files, recursively; names that start with "." or "_" are left out) or
+// "-" for standard input (read by one subtask, once). Lines end at LF; one CR before it is dropped;
+// the bytes are passed as they are. All subtasks share the work in splits. The paths are copied.
+LEAT_API leat_stream *leat_read_text_files(leat_env *env, const char *const *paths,
+                                           size_t path_count);
+LEAT_API leat_stream *leat_read_text(leat_env *env, const char *path);
+// The records of an array, in order, from one subtask. Deep-copied now.
+LEAT_API leat_stream *leat_from_items(leat_env *env, const leat_type *type, const void *items,
+                                      size_t count);
+// The numbers first … last inclusive as LEAT_I64 records, `const int64_t *`; each subtask takes a
+// contiguous share.
+LEAT_API leat_stream *leat_sequence(leat_env *env, int64_t first, int64_t last);
+// A source of the user's own: its operators have a poll hook. Parallelism is the environment's
+// unless set.
+LEAT_API leat_stream *leat_source(leat_env *env, const char *name, const leat_factory *factory,
+                                  const leat_type *type);
+
+// --- transformations
+// -------------------------------------------------------------------------------------------------
+
+LEAT_API leat_stream *leat_map(leat_stream *in, leat_map_fn fn, const leat_type *out_type);
+LEAT_API leat_stream *leat_flat_map(leat_stream *in, leat_flat_map_fn fn,
+                                    const leat_type *out_type);
+LEAT_API leat_stream *leat_filter(leat_stream *in, leat_filter_fn fn);
+// An operator of the user's own with one input.
+LEAT_API leat_stream *leat_transform(leat_stream *in, const char *name, const leat_factory *factory,
+                                     const leat_type *out_type);
+// All records of streams of the same type, in any order. Creates no operator.
+LEAT_API leat_stream *leat_union(leat_stream *const *streams, size_t count);
+
+// Partitions by key fields, "word" or "user, country"; "" is the whole record. Creates no operator;
+// reduce, aggregate and keyed operators follow.
+LEAT_API leat_stream *leat_key_by(leat_stream *in, const char *fields);
+LEAT_API leat_stream *leat_key_by_fn(leat_stream *in, leat_key_fn fn, const leat_type *key_type);
+// Folds the records of each key into one; emits the updated accumulator for every record.
+LEAT_API leat_stream *leat_reduce(leat_stream *keyed, leat_reduce_fn fn);
+LEAT_API leat_stream *leat_aggregate(leat_stream *keyed, const leat_aggregate_fns *fns,
+                                     const leat_type *accumulator_type, const leat_type *out_type);
+// Asks a reduce or aggregate for the final value of each key only, at the end of a bounded input.
+LEAT_API leat_stream *leat_final_only(leat_stream *folded);
+
+// --- how records cross to the next operator
+// ----------------------------------------------------------------------------
+
+LEAT_API leat_stream *
+leat_forward(leat_stream *in); // to the subtask of the same index; may be chained
+LEAT_API leat_stream *leat_rebalance(leat_stream *in); // round robin over all
+LEAT_API leat_stream *leat_rescale(leat_stream *in);   // round robin over the near ones
+LEAT_API leat_stream *leat_shuffle(leat_stream *in);   // at random
+LEAT_API leat_stream *leat_broadcast(leat_stream *in); // to all
+LEAT_API leat_stream *leat_global(leat_stream *in);    // to subtask 0
+
+// --- sinks
+// -------------------------------------------------------------------------------------------------------------
+// They return a stream only so that it can be named; it cannot be an input.
+
+// Prints the text form of each record, a line each: to standard output with prefix `N> ` (the
+// subtask's number from 1) when parallelism is above 1. Whole lines, never interleaved.
+LEAT_API leat_stream *leat_print(leat_stream *in);
+LEAT_API leat_stream *leat_print_to_err(leat_stream *in);
+// Calls `fn` for each record.
+LEAT_API leat_stream *leat_sink(leat_stream *in, leat_sink_fn fn);
+// Drops everything.
+LEAT_API leat_stream *leat_discard(leat_stream *in);
+// An operator of the user's own as a sink.
+LEAT_API leat_stream *leat_transform_sink(leat_stream *in, const char *name,
+                                          const leat_factory *factory);
+
+// --- settings of the operator that made a stream
+// ----------------------------------------------------------------------- Each returns its
+// argument. On a union or a partitioning, which are no operators, they are faults.
+
+LEAT_API leat_stream *leat_name(leat_stream *stream, const char *name);
+// Identifies the operator's state across versions of the job; unique in a job.
+LEAT_API leat_stream *leat_uid(leat_stream *stream, const char *uid);
+LEAT_API leat_stream *leat_parallelism(leat_stream *stream, uint32_t parallelism);
+LEAT_API leat_stream *leat_max_parallelism(leat_stream *stream, uint32_t max_parallelism);
+// Begins a chain with this operator; what follows may still join it.
+LEAT_API leat_stream *leat_start_new_chain(leat_stream *stream);
+// Keeps this operator out of every chain.
+LEAT_API leat_stream *leat_disable_chaining(leat_stream *stream);
+LEAT_API leat_stream *leat_slot_group(leat_stream *stream, const char *group);
+// Overrides the environment's buffer timeout for what leaves this operator, in ms.
+LEAT_API leat_stream *leat_buffer_timeout(leat_stream *stream, int64_t timeout_ms);
+// What leat_ctx_user_data returns in this operator's functions. Borrowed; must outlive the job and
+// is shared by all subtasks.
+LEAT_API leat_stream *leat_user_data(leat_stream *stream, void *user_data);
+
+LEAT_END_DECLS
+
+#endif
