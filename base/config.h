@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings by name: one table gives each key its type, range, default and meaning; files,
+// environment, command line and API all end here.
+#ifndef LEATI_BASE_CONFIG_H
+#define LEATI_BASE_CONFIG_H
+
+#include "leat/alloc.h"
+#include "leat/error.h"
+
+// key id, "name", kind, default, lowest, highest, "meaning". Sizes are bytes, durations ms. The
+// order is that of the reference page.
+// clang-format off
+#define LEATI_CONFIG_KEYS(K) \
+    K(PARALLELISM, "parallelism", COUNT, 1, 1, 32768, "parallelism of operators that set none") \
+    K(WORKERS, "workers", COUNT, 0, 0, 1024, "worker threads; 0 is one per processor") \
+    K(SEGMENT_SIZE, "memory.segment-size", SIZE, 32768, 1024, 1048576, "size of a memory segment") \
+    K(NETWORK_MEMORY, "memory.network", SIZE, 67108864, 65536, 1099511627776, "bound of all memory segments together") \
+    K(BUFFERS_PER_CHANNEL, "network.buffers-per-channel", COUNT, 2, 1, 1024, "segments a channel may use beyond its minimum of one, as a share of its pool") \
+    K(FLOATING_BUFFERS, "network.floating-buffers", COUNT, 8, 0, 65536, "segments of a pool that any of its channels may use") \
+    K(MAX_BUFFERS_PER_CHANNEL, "network.max-buffers-per-channel", COUNT, 10, 1, 1024, "segments queued on one channel before no further record is started") \
+    K(OVERDRAFT_BUFFERS, "network.overdraft-buffers", COUNT, 5, 0, 1024, "segments beyond its limit that a pool may use to finish a record") \
+    K(BUFFER_TIMEOUT, "buffer-timeout", DURATION, 100, -1, 86400000, "how long a record may wait in a partly filled segment; 0 flushes each record, -1 only full segments") \
+    K(MAX_RECORD_SIZE, "record.max-size", SIZE, 67108864, 1024, 268435456, "largest encoded record") \
+    K(SPLIT_SIZE, "source.split-size", SIZE, 8388608, 4096, 1099511627776, "size of the pieces in which text files are read")
+// clang-format on
+
+typedef enum leati_config_key {
+#define LEATI_CONFIG_ENUM(id, ...) LEATI_CONFIG_##id,
+    LEATI_CONFIG_KEYS(LEATI_CONFIG_ENUM)
+#undef LEATI_CONFIG_ENUM
+        LEATI_CONFIG_COUNT
+} leati_config_key;
+
+typedef struct leati_config {
+    int64_t value[LEATI_CONFIG_COUNT];
+} leati_config;
+
+void leati_config_init(leati_config *config); // the defaults
+// Sets a key from text: "64 MiB", "100 ms", "-1", "4". LEAT_ENOENT for an unknown key, LEAT_EINVAL
+// for a bad value; `why` gets a sentence that names the key, what is wrong and, for a misspelt key,
+// the nearest one.
+LEAT_MUST_USE leat_err leati_config_set(leati_config *config, const char *name, const char *value,
+                                        char *why, size_t why_size);
+static inline int64_t leati_config_get(const leati_config *config, leati_config_key key)
+{
+    return config->value[key];
+}
+
+// For the reference page and `leat config`: the name, kind word, default, range and meaning of a
+// key; static storage.
+typedef struct leati_config_info {
+    const char *name, *kind, *meaning;
+    int64_t preset, lowest, highest;
+} leati_config_info;
+const leati_config_info *leati_config_describe(leati_config_key key);
+
+#endif

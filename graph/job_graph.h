@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The job graph: operators chained into vertices, each of which runs as `parallelism` tasks, and
+// the exchanges between them. This is what is deployed, printed, digested and sent to a cluster.
+#ifndef LEATI_GRAPH_JOB_GRAPH_H
+#define LEATI_GRAPH_JOB_GRAPH_H
+
+#include "graph/stream_graph.h"
+
+// One operator of a chain. Chains are trees: every operator but the head has one parent, which
+// comes before it in the array.
+typedef struct leati_chain_op {
+    const leati_node *node; // NULL in a graph that was decoded from bytes
+    uint32_t parent;        // index in the chain; the head is its own parent
+    // Copies that do not need the node, so that a decoded graph can be printed and scheduled.
+    uint32_t node_id;
+    const char *kind, *name, *uid, *detail;
+    uint64_t uid_hash[2];           // of the uid, or of the operator's place in the graph
+    const char *in_type, *out_type; // printed; "" when there is none
+} leati_chain_op;
+
+typedef struct leati_vertex leati_vertex;
+
+// An exchange: all channels from the subtasks of one vertex to those of another.
+typedef struct leati_job_edge {
+    uint32_t from_vertex, from_op; // from_op: index of the emitting operator in its chain
+    uint32_t to_vertex, input;
+    leati_partitioner partitioner;
+    int64_t buffer_timeout_ms;
+    const char *key_text;          // "" unless hashed
+    const leat_type *type;         // of the records; NULL in a decoded graph
+    const leati_key_selector *key; // LEATI_PARTITION_HASH; NULL in a decoded graph
+} leati_job_edge;
+
+struct leati_vertex {
+    uint32_t id;      // index in the job graph
+    const char *name; // "source: text -> flat_map", a tree as "a -> (b, c)"
+    uint32_t parallelism, max_parallelism;
+    const char *slot_group;
+    leati_chain_op *ops;
+    uint32_t op_count;
+};
+
+typedef struct leati_job_graph {
+    const leat_allocator *allocator;
+    const char *name;
+    leati_vertex *vertices; // in topological order: edges go from lower to higher ids
+    uint32_t vertex_count;
+    leati_job_edge *edges; // grouped by from_vertex, then from_op
+    uint32_t edge_count;
+    char digest[33];
+} leati_job_graph;
+
+// Validates the stream graph and chains it. Faults are recorded with the environment, all of them;
+// the first one's code is returned.
+LEAT_MUST_USE leat_err leati_job_graph_create(leat_env *env, leati_job_graph **graph);
+void leati_job_graph_destroy(leati_job_graph **graph);
+
+// The msgpack form. Encoding transfers a buffer to the caller (leati_free with the graph's
+// allocator). Decoding refuses anything that is malformed or not a valid job graph (indices,
+// cycles, trees), with a reason in `why`; a decoded graph holds no pointers to user code.
+LEAT_MUST_USE leat_err leati_job_graph_encode(const leati_job_graph *graph, uint8_t **bytes,
+                                              size_t *size);
+LEAT_MUST_USE leat_err leati_job_graph_decode(const leat_allocator *allocator, const uint8_t *bytes,
+                                              size_t size, leati_job_graph **graph, char *why,
+                                              size_t why_size);
+
+// Slots that the job needs: the sum over sharing groups of the largest parallelism in each.
+uint32_t leati_job_graph_slots(const leati_job_graph *graph);
+
+// Pointwise wiring of one exchange with U producers and D consumers: the consumers [*first, *first
+// + *count) that producer `index` feeds. All-to-all partitioners give all D.
+void leati_edge_consumers(leati_partitioner partitioner, uint32_t producers, uint32_t consumers,
+                          uint32_t index, uint32_t *first, uint32_t *count);
+// The producers that consumer `index` reads.
+void leati_edge_producers(leati_partitioner partitioner, uint32_t producers, uint32_t consumers,
+                          uint32_t index, uint32_t *first, uint32_t *count);
+
+#endif

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stream graph: what the builder calls have described so far. Pure data; a node is an operator,
+// an edge carries records to it. Unions and partitionings are no nodes: they decorate the edges of
+// whatever consumes them.
+#ifndef LEATI_GRAPH_STREAM_GRAPH_H
+#define LEATI_GRAPH_STREAM_GRAPH_H
+
+#include "leat/env.h"
+#include "leat/operator.h"
+#include "leat/record.h"
+#include "leat/stream.h"
+
+// Values are frozen: they enter digests and the msgpack form.
+typedef enum leati_partitioner {
+    LEATI_PARTITION_DEFAULT =
+        0, // forward if the parallelisms are equal, else rebalance; never in a job graph
+    LEATI_PARTITION_FORWARD = 1,
+    LEATI_PARTITION_REBALANCE = 2,
+    LEATI_PARTITION_RESCALE = 3,
+    LEATI_PARTITION_SHUFFLE = 4,
+    LEATI_PARTITION_BROADCAST = 5,
+    LEATI_PARTITION_GLOBAL = 6,
+    LEATI_PARTITION_HASH = 7,
+    LEATI_PARTITION_CUSTOM = 8,
+} leati_partitioner;
+
+typedef enum leati_chaining {
+    LEATI_CHAIN_ALWAYS = 0,
+    LEATI_CHAIN_HEAD = 1,
+    LEATI_CHAIN_NEVER = 2,
+    LEATI_CHAIN_HEAD_WITH_SOURCES = 3,
+} leati_chaining;
+
+// How the key of a record is found: chosen fields of it, or a user function's result over all
+// fields of the key type.
+typedef struct leati_key_selector {
+    leat_key fields;           // over the record's type, or over the key type when `fn` is set
+    leat_key_fn fn;            // NULL for fields
+    const leat_type *key_type; // with fn
+    const char *text;          // "word" or "<function>", for pictures and the digest
+} leati_key_selector;
+
+typedef struct leati_node leati_node;
+
+typedef struct leati_edge {
+    leati_node *from;
+    leati_node *to;
+    uint32_t input; // which input of `to`; a union gives several edges with the same ordinal
+    leati_partitioner partitioner;
+    const leati_key_selector *key; // LEATI_PARTITION_HASH
+} leati_edge;
+
+// Bits of leati_node.flags.
+enum {
+    LEATI_NODE_SOURCE = 1, // no input
+    LEATI_NODE_SINK = 2,   // no output
+    LEATI_NODE_LEGACY_SOURCE =
+        4, // a blocking source function: heads its chain, no yielding operator joins it
+    LEATI_NODE_YIELDING = 8,      // may yield inside a record (async)
+    LEATI_NODE_NON_PARALLEL = 16, // parallelism other than 1 is a fault
+    LEATI_NODE_NEEDS_KEY = 32,    // its input must be keyed
+};
+
+struct leati_node {
+    uint32_t id; // 1, 2, … in the order of creation
+    uint32_t flags;
+    const char *kind;         // "map", "source: text" …; static storage
+    char *name;               // the user's, or the kind
+    char *uid;                // NULL when not set
+    char *slot_group;         // NULL: inherited
+    uint32_t parallelism;     // 0: the environment's
+    uint32_t max_parallelism; // 0: derived
+    leati_chaining chaining;
+    int64_t buffer_timeout_ms;     // INT64_MIN: the environment's
+    const leat_type *in_type;      // NULL for sources
+    const leat_type *out_type;     // NULL for sinks
+    const leati_key_selector *key; // of its keyed input, or NULL
+    leat_factory factory;
+    void *user_data;
+    // What of the operator's settings shows in pictures and enters the digest ("updates", the paths
+    // of a source …); may be NULL.
+    char *detail;
+};
+
+// What a builder function of operators/ says about the operator that it adds.
+typedef struct leati_node_spec {
+    const char *kind; // static storage
+    const char *name; // NULL: the kind
+    uint32_t flags;
+    const leat_type *out_type; // NULL for sinks
+    leat_factory factory;
+    uint32_t parallelism; // 0: the environment's
+    leati_chaining chaining;
+    const char *detail; // copied; may be NULL
+} leati_node_spec;
+
+// Adds an operator that reads `in` (NULL for a source) and returns the stream of what it emits;
+// never NULL. Records a fault when the input is a sink's stream, or LEATI_NODE_NEEDS_KEY and it is
+// not keyed.
+leat_stream *leati_graph_add(leat_env *env, leat_stream *in, const leati_node_spec *spec);
+// The inert stream that stands for a fault already recorded; never NULL.
+leat_stream *leati_graph_inert(leat_env *env);
+
+leat_env *leati_stream_env(const leat_stream *stream);
+// The type of a stream's records; NULL on inert streams and sinks: the caller returns
+// leati_graph_inert then.
+const leat_type *leati_stream_type(const leat_stream *stream);
+// The selector of a keyed stream, or NULL.
+const leati_key_selector *leati_stream_key(const leat_stream *stream);
+// The node that made the stream, or NULL for a union, a partitioning or an inert stream.
+leati_node *leati_stream_node(const leat_stream *stream);
+
+// For those who run the graph.
+const leat_env_options *leati_env_options(const leat_env *env);
+struct leati_config;
+struct leati_config *leati_env_config(leat_env *env);
+
+#endif
