@@ -20,7 +20,7 @@
     K(MAX_BUFFERS_PER_CHANNEL, "network.max-buffers-per-channel", COUNT, 10, 1, 1024, "segments queued on one channel before no further record is started") \
     K(OVERDRAFT_BUFFERS, "network.overdraft-buffers", COUNT, 5, 0, 1024, "segments beyond its limit that a pool may use to finish a record") \
     K(BUFFER_TIMEOUT, "buffer-timeout", DURATION, 100, -1, 86400000, "how long a record may wait in a partly filled segment; 0 flushes each record, -1 only full segments") \
-    K(MAX_RECORD_SIZE, "record.max-size", SIZE, 67108864, 1024, 268435456, "largest encoded record") \
+    K(MAX_RECORD_SIZE, "record.max-size", SIZE, 67108864, 1024, 134217728, "largest encoded record") \
     K(SPLIT_SIZE, "source.split-size", SIZE, 8388608, 4096, 1099511627776, "size of the pieces in which text files are read")
 // clang-format on
 

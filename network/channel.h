@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// A local channel: one subpartition of a producer and, at the same time, one input channel of a
+// consumer's gate.
+//
+// Threading. One producer task and one consumer task, each on one thread at a time. A bounded ring
+// of slots (a segment or an event) leads from one to the other; only its last segment may be
+// unfinished. Flushing may also come from the timer.
+//
+// Availability. `queued` says that the channel stands in its gate's list of channels with data (or
+// is being read). Whoever publishes something that the reader should see now (a finished segment,
+// an event, a flush) exchanges it to true and, if it was false, puts the channel in the list and
+// wakes the consumer. The reader, when it finds nothing more, exchanges it to false and looks once
+// more. Both sides use read-modify-write operations on `queued`, so that no publication is missed.
+//
+// Bounds. The ring's capacity; a producer that finds it full waits as it does for a segment, and is
+// poked by the consumer.
+#ifndef LEATI_NETWORK_CHANNEL_H
+#define LEATI_NETWORK_CHANNEL_H
+
+#include "network/element.h"
+#include "network/segment.h"
+
+typedef struct leati_channel leati_channel;
+typedef struct leati_gate leati_gate;
+
+// --- producer
+// ----------------------------------------------------------------------------------------------------------
+
+// `pool` is poked when the channel drains. `max_segments` only sizes the ring (with `overdraft` and
+// room for events beside).
+LEAT_MUST_USE leat_err leati_channel_create(const leat_allocator *allocator, leati_local_pool *pool,
+                                            uint32_t max_segments, uint32_t overdraft,
+                                            leati_channel **channel);
+// Releases what is still queued. Both ends must have ended.
+void leati_channel_destroy(leati_channel **channel);
+// Slots that are free now for segments (some are kept for events).
+uint32_t leati_channel_room(const leati_channel *channel);
+// Slots in use: compared with max-buffers-per-channel before a record is started.
+uint32_t leati_channel_length(const leati_channel *channel);
+// Queues a segment, unfinished or not; the reference is transferred. There must be room. Does not
+// notify.
+void leati_channel_add_segment(leati_channel *channel, leati_segment *segment);
+// Queues an event and notifies; all segments before it must be finished. There must be room;
+// priority events need none.
+void leati_channel_add_event(leati_channel *channel, const leati_event *event);
+// Makes what is published visible now: after finishing a segment, or as a flush. Any thread.
+void leati_channel_notify(leati_channel *channel);
+
+// --- consumer
+// ------------------------------------------------------------------------------------------------------------
+
+// A gate is one input of a task: channels in any number, served round robin. `waiter` is the
+// consuming task.
+LEAT_MUST_USE leat_err leati_gate_create(const leat_allocator *allocator, leati_waiter *waiter,
+                                         uint32_t channels, leati_gate **gate);
+void leati_gate_destroy(leati_gate **gate);
+// Before the tasks start. `index` < channels.
+void leati_gate_attach(leati_gate *gate, uint32_t index, leati_channel *channel);
+uint32_t leati_channel_index(const leati_channel *channel);
+
+// The next channel that has or may have data, or NULL: then the consumer will be woken by the next
+// publication. After reading some of it the consumer must call leati_gate_done before it polls
+// again.
+leati_channel *leati_gate_poll(leati_gate *gate);
+// `more`: the channel was left with unread data and goes to the end of the line; otherwise it
+// leaves the line, unless something has come in the meantime.
+void leati_gate_done(leati_gate *gate, leati_channel *channel, bool more);
+// Whether any channel is in line. Consumer.
+bool leati_gate_has_data(const leati_gate *gate);
+
+// What stands at a channel's head.
+typedef enum leati_chunk_kind {
+    LEATI_CHUNK_NONE = 0,  // nothing to read now
+    LEATI_CHUNK_DATA = 1,  // bytes [data, data + size), not yet consumed
+    LEATI_CHUNK_EVENT = 2, // already taken from the channel
+} leati_chunk_kind;
+
+typedef struct leati_chunk {
+    const uint8_t *data;
+    uint32_t size;
+    bool last; // DATA: the segment is finished, so nothing will follow these bytes in it
+    leati_event event;
+} leati_chunk;
+
+// Looks at what comes next. Priority events first. Segments that have been read to their finished
+// end are released here.
+leati_chunk_kind leati_channel_peek(leati_channel *channel, leati_chunk *chunk);
+// Consumes bytes of the chunk just peeked. Data stays valid until the next peek.
+void leati_channel_advance(leati_channel *channel, uint32_t size);
+
+#endif

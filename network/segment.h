@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory segments and the pools they come from.
+//
+// Threading. A local pool belongs to one task: request, await and the list of idle segments are
+// touched by the thread that runs it. Segments come home from any thread through a stack that the
+// owner empties at once. The global pool is behind a lock, which is taken only when a local pool
+// grows, shrinks, is created or closed.
+//
+// Life cycle. A segment is idle in a pool, or referenced: by the channel that it is queued on (one
+// reference a channel) and by the writer while it is being filled. The last release sends it home.
+// A closed pool hands what comes home to the global pool; it is freed when its last segment is
+// home.
+//
+// Bounds. The global pool has a fixed number of segments, whose memory is mapped at once and
+// faulted in by use. A local pool never holds more than its limit plus its overdraft.
+#ifndef LEATI_NETWORK_SEGMENT_H
+#define LEATI_NETWORK_SEGMENT_H
+
+#include <stdatomic.h>
+
+#include "leat/alloc.h"
+#include "leat/error.h"
+
+#define LEATI_CACHE_LINE 64
+// Bytes before a segment's data that belong to it: a frame header goes there when the segment is
+// sent.
+#define LEATI_SEGMENT_HEADROOM 16
+// Set in `committed` together with the final position.
+#define LEATI_SEGMENT_FINISHED 0x80000000u
+
+typedef struct leati_global_pool leati_global_pool;
+typedef struct leati_local_pool leati_local_pool;
+
+typedef struct leati_segment {
+    // Writer to reader: bytes that may be read, and the finished bit. Release store by the writer,
+    // acquire load by the reader.
+    _Alignas(LEATI_CACHE_LINE) _Atomic uint32_t committed;
+    _Atomic uint32_t references;
+    uint8_t *data;              // immutable
+    uint32_t size;              // immutable; usable bytes
+    leati_local_pool *owner;    // set when requested
+    struct leati_segment *next; // in the list of idle or returned segments
+} leati_segment;
+
+// What a pool or channel needs of the task at its end. The runtime's task starts with this struct.
+typedef struct leati_waiter {
+    // Makes the task run (again). Any thread, never blocks on anything but the run queue's lock.
+    void (*wake)(struct leati_waiter *self);
+    // On the task's thread, in the middle of a record: returns LEAT_OK once `ready(arg)` is true,
+    // LEAT_ECANCELLED when the task is to end. `ready` registers for a wake-up before it looks, so
+    // that none is lost.
+    leat_err (*wait)(struct leati_waiter *self, bool (*ready)(void *arg), void *arg);
+} leati_waiter;
+
+LEAT_MUST_USE leat_err leati_global_pool_create(const leat_allocator *allocator,
+                                                size_t segment_size, uint32_t count,
+                                                leati_global_pool **pool);
+// All local pools must have gone.
+void leati_global_pool_destroy(leati_global_pool **pool);
+size_t leati_global_pool_segment_size(const leati_global_pool *pool);
+// Segments in all, and those not promised to any local pool as its minimum. Any thread.
+void leati_global_pool_counts(leati_global_pool *pool, uint32_t *total, uint32_t *unreserved);
+// Promises `count` segments for pools that are going to be created, all or nothing: LEAT_ENOBUFS.
+// The local pools created with `reserved` take their minimum out of the promise.
+LEAT_MUST_USE leat_err leati_global_pool_reserve(leati_global_pool *pool, uint32_t count);
+void leati_global_pool_unreserve(leati_global_pool *pool, uint32_t count);
+
+typedef struct leati_local_pool_options {
+    uint32_t minimum; // guaranteed, at least 1
+    uint32_t maximum; // wished for; the limit lies between, by what the global pool can spare
+    uint32_t overdraft;
+    leati_waiter *waiter; // the owning task
+} leati_local_pool_options;
+
+// `minimum` must have been reserved before; the pool takes over that part of the promise and gives
+// it up when closed.
+LEAT_MUST_USE leat_err leati_local_pool_create(leati_global_pool *global,
+                                               const leati_local_pool_options *options,
+                                               leati_local_pool **pool);
+// A segment with committed = 0 and one reference, or NULL when there is none now. `overdraft`
+// allows to go beyond the limit: for finishing a record only. Owner.
+leati_segment *leati_local_pool_request(leati_local_pool *pool, bool overdraft);
+// Whether an idle segment is there (taking in what came home and, below the limit, what the global
+// pool has). Owner.
+bool leati_local_pool_available(leati_local_pool *pool);
+// Registers the owner for one wake-up at the next homecoming or poke. The caller must look again
+// afterwards, before it sleeps.
+void leati_local_pool_await(leati_local_pool *pool);
+// Something the owner may wait for has happened (a channel has drained): wakes it if it is
+// registered. Any thread.
+void leati_local_pool_poke(leati_local_pool *pool);
+// Owner, or anyone once the owner has ended: no more requests. Idle segments go back at once, the
+// others as they come home.
+void leati_local_pool_close(leati_local_pool *pool);
+// Frees a closed pool whose segments are all home (asserted).
+void leati_local_pool_destroy(leati_local_pool **pool);
+// Any thread; `used` counts segments that are not idle.
+void leati_local_pool_counts(const leati_local_pool *pool, uint32_t *used, uint32_t *limit);
+
+// One more reference, for a segment queued on several channels.
+void leati_segment_hold(leati_segment *segment);
+// Any thread. The last one sends it home, which wakes a registered owner.
+void leati_segment_release(leati_segment *segment);
+
+#endif
