@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What built-in operators may ask of the runtime beyond the public context.
+#ifndef LEATI_RUNTIME_CONTEXT_H
+#define LEATI_RUNTIME_CONTEXT_H
+
+#include "base/config.h"
+#include "graph/stream_graph.h"
+#include "leat/function.h"
+#include "leat/operator.h"
+
+// Records an error of the operator and returns its code; like leat_fail with a code of one's own.
+leat_err leati_ctx_error(leat_ctx *ctx, leat_err err, const char *format, ...) LEAT_PRINTF(3, 4);
+// A user function returned `result` (not 0): records "<function> returned <result>" unless it said
+// why itself. Returns LEAT_EUSER, or LEAT_ECANCELLED when the task is being cancelled.
+leat_err leati_ctx_user_failure(leat_ctx *ctx, const char *function, int result);
+
+// How the operator's input is keyed, or NULL.
+const leati_key_selector *leati_ctx_key(const leat_ctx *ctx);
+const leati_config *leati_ctx_config(const leat_ctx *ctx);
+
+// One object per operator and job attempt, shared by its subtasks: who comes first creates it
+// (under a lock; `create` may take its time), the job destroys it when all tasks have ended.
+typedef struct leati_shared_ops {
+    leat_err (*create)(leat_ctx *ctx, void **object);
+    void (*destroy)(void *object);
+} leati_shared_ops;
+LEAT_MUST_USE leat_err leati_ctx_shared(leat_ctx *ctx, const leati_shared_ops *ops, void **object);
+
+// Writes whole lines to the job's standard output (fd 1) or error (fd 2) through the environment's
+// print hook, one writer at a time. May block: another thread serves the worker meanwhile.
+// LEAT_EPIPE when the reader has gone, LEAT_EIO otherwise (both recorded with the operator).
+LEAT_MUST_USE leat_err leati_ctx_print(leat_ctx *ctx, int fd, const char *data, size_t size);
+
+// Sets the timestamp that records emitted from now on carry; operators that set their own restore
+// the former one afterwards.
+void leati_ctx_set_timestamp(leat_ctx *ctx, bool present, int64_t timestamp);
+
+#endif
