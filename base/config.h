@@ -7,8 +7,8 @@
 #include "leat/alloc.h"
 #include "leat/error.h"
 
-// key id, "name", kind, default, lowest, highest, "meaning". Sizes are bytes, durations ms. The
-// order is that of the reference page.
+// key id, "name", kind, default, lowest, highest, "meaning". Sizes are bytes, durations ms, flags 0
+// or 1. The order is that of the reference page, docs/configuration.md.
 // clang-format off
 #define LEATI_CONFIG_KEYS(K) \
     K(PARALLELISM, "parallelism", COUNT, 1, 1, 32768, "parallelism of operators that set none") \
@@ -21,6 +21,7 @@
     K(OVERDRAFT_BUFFERS, "network.overdraft-buffers", COUNT, 5, 0, 1024, "segments beyond its limit that a pool may use to finish a record") \
     K(BUFFER_TIMEOUT, "buffer-timeout", DURATION, 100, -1, 86400000, "how long a record may wait in a partly filled segment; 0 flushes each record, -1 only full segments") \
     K(MAX_RECORD_SIZE, "record.max-size", SIZE, 67108864, 1024, 134217728, "largest encoded record") \
+    K(CHAIN_MIXED_MAX_PARALLELISM, "chaining.mixed-max-parallelism", FLAG, 1, 0, 1, "whether operators of different max parallelism may share a chain") \
     K(SPLIT_SIZE, "source.split-size", SIZE, 8388608, 4096, 1099511627776, "size of the pieces in which text files are read")
 // clang-format on
 
@@ -36,9 +37,9 @@ typedef struct leati_config {
 } leati_config;
 
 void leati_config_init(leati_config *config); // the defaults
-// Sets a key from text: "64 MiB", "100 ms", "-1", "4". LEAT_ENOENT for an unknown key, LEAT_EINVAL
-// for a bad value; `why` gets a sentence that names the key, what is wrong and, for a misspelt key,
-// the nearest one.
+// Sets a key from text: "64 MiB", "100 ms", "-1", "4", "true". LEAT_ENOENT for an unknown key,
+// LEAT_EINVAL for a bad value: nothing changes then, and `why` gets a sentence that names the key,
+// what is wrong and, for a misspelt key, the nearest one.
 LEAT_MUST_USE leat_err leati_config_set(leati_config *config, const char *name, const char *value,
                                         char *why, size_t why_size);
 static inline int64_t leati_config_get(const leati_config *config, leati_config_key key)
@@ -53,5 +54,8 @@ typedef struct leati_config_info {
     int64_t preset, lowest, highest;
 } leati_config_info;
 const leati_config_info *leati_config_describe(leati_config_key key);
+
+// Writes a value as the reference page does, "64 MiB", "100 ms", "true", as snprintf does.
+size_t leati_config_print(leati_config_key key, int64_t value, char *buffer, size_t size);
 
 #endif
