@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/thread.h"
+
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+leat_err leati_thread_start(pthread_t *thread, const char *name, void *(*main)(void *), void *arg)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(thread, NULL, main, arg);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error)
+        return LEAT_ETHREAD;
+    pthread_setname_np(*thread, name);
+    return LEAT_OK;
+}
+
+void leati_futex_wait(_Atomic uint32_t *word, uint32_t expected)
+{
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+}
+
+void leati_futex_wake(_Atomic uint32_t *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+// The exchanges on both sides order what was written before unpark with what is read after park.
+void leati_park(leati_parker *parker)
+{
+    while (atomic_exchange_explicit(&parker->permit, 0, memory_order_acq_rel) == 0)
+        leati_futex_wait(&parker->permit, 0);
+}
+
+void leati_unpark(leati_parker *parker)
+{
+    if (atomic_exchange_explicit(&parker->permit, 1, memory_order_acq_rel) == 0)
+        leati_futex_wake(&parker->permit);
+}
+
+int64_t leati_clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads, parking and the monotonic clock.
+#ifndef LEATI_BASE_THREAD_H
+#define LEATI_BASE_THREAD_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "leat/error.h"
+
+// Starts a joinable thread with that name (at most 15 bytes) and all signals blocked: signals are
+// the embedding program's business. LEAT_ETHREAD.
+LEAT_MUST_USE leat_err leati_thread_start(pthread_t *thread, const char *name,
+                                          void *(*main)(void *), void *arg);
+
+// Sleeps while `*word` is `expected`; may wake without cause.
+void leati_futex_wait(_Atomic uint32_t *word, uint32_t expected);
+// Wakes one sleeper.
+void leati_futex_wake(_Atomic uint32_t *word);
+
+// A place for one thread to sleep until another gives it a permit; a permit given early is kept (at
+// most one).
+typedef struct leati_parker {
+    _Atomic uint32_t permit;
+} leati_parker;
+
+void leati_park(leati_parker *parker);
+void leati_unpark(leati_parker *parker);
+
+// CLOCK_MONOTONIC in ns.
+int64_t leati_clock_ns(void);
+
+// Tells the processor that this is a spin loop.
+static inline void leati_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("yield");
+#endif
+}
+
+#endif
