@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cooperative scheduling of runnables (tasks) on worker threads.
+//
+// Threading. A worker is a run queue and the right to serve it; a thread that holds a worker takes
+// runnables from its queue and gives each one turn. A thread whose runnable must wait in the middle
+// of a record lends its worker to a spare thread and serves that runnable alone until its turn
+// ends; then it becomes a spare itself. So the threads are the workers plus those that wait
+// mid-record, plus spares left over from earlier waits.
+//
+// Life cycle of a runnable, one atomic word: idle → (wake) → idle + notified = ready, in a queue →
+// running → idle, or ready again when it was notified meanwhile or wants another turn → ... → done.
+// While waiting mid-record it is neither idle nor ready, so that a waker cannot enqueue it; the
+// notification itself ends the wait.
+//
+// Order. Every waker first publishes its cause, then sets the notified bit by a read-modify-write;
+// the runner clears the bit by a read-modify-write, then looks for causes. So a cause is either
+// seen or leaves the bit set.
+//
+// Bounds. A runnable stands in at most one queue, so queues need no memory of their own. Threads:
+// workers + runnables that wait.
+#ifndef LEATI_RUNTIME_SCHEDULER_H
+#define LEATI_RUNTIME_SCHEDULER_H
+
+#include <stdatomic.h>
+
+#include "leat/alloc.h"
+#include "leat/error.h"
+
+typedef struct leati_scheduler leati_scheduler;
+typedef struct leati_runnable leati_runnable;
+
+typedef enum leati_turn {
+    LEATI_TURN_AGAIN, // has more to do
+    LEATI_TURN_SLEEP, // until it is woken
+    LEATI_TURN_END,   // never again: `ended` is called, after which the scheduler does not touch it
+} leati_turn;
+
+struct leati_runnable {
+    // Atomic: a phase and the notified bit.
+    _Alignas(64) _Atomic uint32_t state;
+    _Atomic uint32_t home;      // the worker it is queued at
+    _Atomic bool urgent;        // goes to the head of the queue (control mail)
+    leati_runnable *next;       // under the queue's lock
+    leati_scheduler *scheduler; // immutable after init
+    leati_turn (*turn)(leati_runnable *self);
+    void (*ended)(leati_runnable *self);
+};
+
+// LEAT_ENOMEM, LEAT_ETHREAD. At least one worker.
+LEAT_MUST_USE leat_err leati_scheduler_create(const leat_allocator *allocator, uint32_t workers,
+                                              leati_scheduler **scheduler);
+// All runnables must have ended. Joins the threads.
+void leati_scheduler_destroy(leati_scheduler **scheduler);
+uint32_t leati_scheduler_workers(const leati_scheduler *scheduler);
+// Threads alive now, of all kinds.
+uint32_t leati_scheduler_threads(leati_scheduler *scheduler);
+// Makes sure that `count` threads beside the workers exist, so that waits need not create any.
+LEAT_MUST_USE leat_err leati_scheduler_reserve(leati_scheduler *scheduler, uint32_t count);
+
+// Puts a zeroed runnable into the idle state. `home` is taken modulo the number of workers.
+void leati_runnable_init(leati_runnable *runnable, leati_scheduler *scheduler, uint32_t home,
+                         leati_turn (*turn)(leati_runnable *), void (*ended)(leati_runnable *));
+// Makes it run, or run again. Any thread; never blocks but on a run queue's lock. A no-op once it
+// is done.
+void leati_runnable_wake(leati_runnable *runnable);
+
+// --- from inside a turn
+// --------------------------------------------------------------------------------------------------
+
+// Waits in the middle of a turn until `ready(arg)` is true; the worker's other runnables go on
+// meanwhile. `ready` registers for a wake-up of this runnable before it looks. `stop(arg)` ends the
+// wait: LEAT_ECANCELLED. LEAT_ETHREAD when no thread could take over the worker.
+LEAT_MUST_USE leat_err leati_scheduler_wait(leati_runnable *runnable, bool (*ready)(void *),
+                                            void *arg, bool (*stop)(void *), void *stop_arg);
+// Lends the worker for a call that may block, and takes it back if nobody needed it. LEAT_ETHREAD:
+// not lent, go on regardless.
+leat_err leati_scheduler_lend(leati_scheduler *scheduler);
+void leati_scheduler_take_back(leati_scheduler *scheduler);
+
+#endif
