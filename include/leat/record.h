@@ -13,7 +13,8 @@ LEAT_BEGIN_DECLS
 // --- msgpack form (docs/design/records.md) --------------------------------------------------------------------------
 
 // Encodes into [to, end). Returns the end of what was written, or NULL when it did not fit (then the bytes in between
-// may have been touched). One bounds check for compiled types without lists or maps.
+// may have been touched); it fits if and only if there is room for leat_record_encoded_size bytes. A record of more than
+// 4 GiB - 1 never fits. One bounds check for compiled types of scalars.
 LEAT_API uint8_t *leat_record_encode(const leat_type *type, const void *record, uint8_t *to, uint8_t *end);
 
 // The exact number of bytes that leat_record_encode writes.
@@ -21,7 +22,6 @@ LEAT_API size_t leat_record_encoded_size(const leat_type *type, const void *reco
 
 // Memory that decoding borrows for lists, maps and optionals: grown to what the largest record needed, then reused.
 // One thread at a time.
-typedef struct leat_scratch leat_scratch;
 LEAT_API LEAT_MUST_USE leat_err leat_scratch_create(const leat_allocator *allocator, leat_scratch **scratch);
 LEAT_API void leat_scratch_destroy(leat_scratch **scratch);
 // Gives `size` bytes aligned for any type, valid until the next reset; NULL when out of memory.
@@ -29,10 +29,14 @@ LEAT_API void *leat_scratch_take(leat_scratch *scratch, size_t size_bytes);
 // Forgets all that was taken, keeps the memory.
 LEAT_API void leat_scratch_reset(leat_scratch *scratch);
 
+// Decoding takes at most this many bytes of scratch memory for a byte of input.
+#define LEAT_DECODE_AMPLIFICATION 64
+
 // Decodes one record that must fill [from, from + size) exactly. Strings and bytes point into the input; lists, maps
 // and optionals are built in `scratch` (may be NULL for types without them). Accepts every msgpack width of a number
 // that fits the field. Any malformed, truncated, oversized or trailing byte gives LEAT_ECORRUPT; memory asked of
-// `scratch` is bounded by `size` times a small constant. LEAT_ENOMEM. On error `record` is unspecified.
+// `scratch` is at most `size` times LEAT_DECODE_AMPLIFICATION. LEAT_ENOMEM; LEAT_EINVAL when the type needs a scratch and
+// there is none. On error `record` is unspecified. The scratch is not reset: its owner does that between records.
 LEAT_API LEAT_MUST_USE leat_err leat_record_decode(const leat_type *type, const uint8_t *from, size_t size_bytes,
                                                    void *record, leat_scratch *scratch);
 
@@ -41,7 +45,7 @@ LEAT_API LEAT_MUST_USE leat_err leat_record_decode(const leat_type *type, const 
 // The bytes that a deep copy needs beyond the struct itself, for strings, list items and so on (with alignment).
 LEAT_API size_t leat_record_extra_size(const leat_type *type, const void *record);
 // Deep copy: the struct goes to `copy`, all it points to into [extra, extra + leat_record_extra_size). `extra` must be aligned
-// for any type. Never fails.
+// for any type. `copy` may be `record` itself: then what it points to is moved. Never fails.
 LEAT_API void leat_record_copy_into(const leat_type *type, const void *record, void *copy, void *extra);
 // Deep copy into one block, freed with leat_record_free of the same allocator (NULL: default). LEAT_ENOMEM.
 LEAT_API LEAT_MUST_USE leat_err leat_record_copy(const leat_allocator *allocator, const leat_type *type,
@@ -78,7 +82,8 @@ LEAT_API uint64_t leat_key_hash(const leat_key *key, const void *record);
 // Whether two records agree in the key: `a_key` over a, `b_key` over b; the two may be of different types as long as their parts have
 // equal types.
 LEAT_API bool leat_key_equal(const leat_key *a_key, const void *a, const leat_key *b_key, const void *b);
-// Total order, <0, 0, >0: numbers by value with NaN last, strings bytewise, false before true, absent first, lists lexically.
+// Total order, <0, 0, >0: numbers by value with NaN last, strings bytewise, false before true, absent first, lists
+// lexically, maps (in whole records only) by count and then as the sorted list of their entries.
 LEAT_API int leat_key_compare(const leat_key *key, const void *a, const void *b);
 // Whether some chosen field is an absent optional: such a key is refused ("null key").
 LEAT_API bool leat_key_has_null(const leat_key *key, const void *record);
@@ -87,6 +92,34 @@ LEAT_API bool leat_key_has_null(const leat_key *key, const void *record);
 LEAT_API uint64_t leat_record_hash(const leat_type *type, const void *record);
 LEAT_API bool leat_record_equal(const leat_type *type, const void *a, const void *b);
 LEAT_API int leat_record_compare(const leat_type *type, const void *a, const void *b);
+
+// The key group of a hash, in [0, max_parallelism) (docs/design/hash.md). Decides where state lives: frozen.
+static inline uint32_t leat_key_group(uint64_t hash, uint32_t max_parallelism)
+{
+    uint32_t h = (uint32_t)hash ^ (uint32_t)(hash >> 32);
+    h *= UINT32_C(0xcc9e2d51);
+    h = (h << 15) | (h >> 17);
+    h *= UINT32_C(0x1b873593);
+    h = (h << 13) | (h >> 19);
+    h = h * 5 + UINT32_C(0xe6546b64);
+    h ^= 4; // the length of the hashed integer, in bytes
+    h = (h ^ (h >> 16)) * UINT32_C(0x85ebca6b);
+    h = (h ^ (h >> 13)) * UINT32_C(0xc2b2ae35);
+    h ^= h >> 16;
+    // The absolute value as a signed number; the one that has none counts as 0.
+    if (h & UINT32_C(0x80000000))
+        h = (0 - h) & UINT32_C(0x7fffffff);
+    if ((max_parallelism & (max_parallelism - 1)) == 0)
+        return h & (max_parallelism - 1);
+    return h % max_parallelism;
+}
+
+// The subtask, in [0, parallelism), that owns a key group.
+static inline uint32_t leat_key_group_to_subtask(uint32_t group, uint32_t parallelism,
+                                                 uint32_t max_parallelism)
+{
+    return (uint32_t)((uint64_t)group * parallelism / max_parallelism);
+}
 
 // --- text and JSON forms ------------------------------------------------------------------------------------------------
 

@@ -76,12 +76,18 @@ struct leat_type {
     const leat_type *element; // LEAT_LIST, LEAT_OPTIONAL: what is in it; LEAT_MAP: the values
     const leat_type *key;     // LEAT_MAP
     const leat_codec *codec;  // compiled functions, or NULL: the field table is interpreted
+    struct leat_type_own *own; // types of run time: what the library keeps with them; NULL for static ones
 };
 
 // Types nest at most this deep; msgpack readers elsewhere stop at 32.
 #define LEAT_TYPE_MAX_DEPTH 32
 // A struct has at most this many fields, so that every record header fits in three bytes.
 #define LEAT_TYPE_MAX_FIELDS 65535
+// Written out in full, with each part as often as it occurs, a type has at most this many fields and parts.
+#define LEAT_TYPE_MAX_NODES (1 << 20)
+
+// The types of the scalar kinds, by kind; what LEAT_SCALAR points into.
+LEAT_API extern const leat_type leat_scalar_types[16];
 
 // The type of a scalar kind (LEAT_BOOL … LEAT_TIMESTAMP); NULL for the composed kinds. Any thread; static storage.
 LEAT_API const leat_type *leat_type_scalar(leat_kind kind);
