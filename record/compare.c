@@ -7,7 +7,7 @@
 // --- equality
 // -------------------------------------------------------------------------------------------------------
 
-static bool entries_equal(const leat_type *type, const leat_map *a, size_t i, const leat_map *b,
+static bool entries_equal(const leat_type *type, const leat_dict *a, size_t i, const leat_dict *b,
                           size_t j)
 {
     return leat_codec_equal(type->key, leati_item(a->keys, type->key, i),
@@ -16,7 +16,7 @@ static bool entries_equal(const leat_type *type, const leat_map *a, size_t i, co
                             leati_item(b->values, type->element, j));
 }
 
-static size_t occurrences(const leat_type *type, const leat_map *of, size_t i, const leat_map *in)
+static size_t occurrences(const leat_type *type, const leat_dict *of, size_t i, const leat_dict *in)
 {
     size_t count = 0;
     for (size_t j = 0; j < in->count; j++)
@@ -27,7 +27,7 @@ static size_t occurrences(const leat_type *type, const leat_map *of, size_t i, c
 // Maps are equal when each entry occurs in both equally often; counting keeps that true for maps
 // with a key twice, which decoding lets through. Entries in the same order, the usual case, are
 // compared once; others take quadratic time.
-static bool maps_equal(const leat_type *type, const leat_map *a, const leat_map *b)
+static bool maps_equal(const leat_type *type, const leat_dict *a, const leat_dict *b)
 {
     if (a->count != b->count)
         return false;
@@ -125,7 +125,7 @@ static int compare_lists(const leat_type *element, const leat_list *a, const lea
     return (a->count > b->count) - (a->count < b->count);
 }
 
-static int compare_entries(const leat_type *type, const leat_map *a, size_t i, const leat_map *b,
+static int compare_entries(const leat_type *type, const leat_dict *a, size_t i, const leat_dict *b,
                            size_t j)
 {
     int order = compare_values(type->key, leati_item(a->keys, type->key, i),
@@ -140,7 +140,7 @@ static int compare_entries(const leat_type *type, const leat_map *a, size_t i, c
 
 // The smallest entry that is larger than the entry `above` (NO_ENTRY: than nothing), and how often
 // it occurs.
-static size_t next_entry(const leat_type *type, const leat_map *map, size_t above, size_t *times)
+static size_t next_entry(const leat_type *type, const leat_dict *map, size_t above, size_t *times)
 {
     size_t best = NO_ENTRY;
     for (size_t i = 0; i < map->count; i++) {
@@ -159,7 +159,7 @@ static size_t next_entry(const leat_type *type, const leat_map *map, size_t abov
 
 // By count, then as sorted lists of entries. Nothing may be allocated here, so the entries are
 // picked in order one after the other, in quadratic time.
-static int compare_maps(const leat_type *type, const leat_map *a, const leat_map *b)
+static int compare_maps(const leat_type *type, const leat_dict *a, const leat_dict *b)
 {
     if (a->count != b->count)
         return a->count < b->count ? -1 : 1;

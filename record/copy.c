@@ -37,7 +37,7 @@ size_t leat_codec_extra(const leat_type *type, const void *value, size_t at)
         return extra_of_items(type->element, list->items, list->count, at);
     }
     case LEAT_MAP: {
-        const leat_map *map = value;
+        const leat_dict *map = value;
         at = extra_of_items(type->key, map->keys, map->count, at);
         return extra_of_items(type->element, map->values, map->count, at);
     }
@@ -84,7 +84,7 @@ uint8_t *leat_codec_own(const leat_type *type, void *value, uint8_t *to)
         return to;
     }
     case LEAT_MAP: {
-        leat_map *map = value;
+        leat_dict *map = value;
         map->keys = own_items(type->key, map->keys, map->count, &to);
         map->values = own_items(type->element, map->values, map->count, &to);
         return to;
@@ -131,7 +131,7 @@ bool leat_codec_is_within(const leat_type *type, const void *value, const void *
         return items_are_within(type->element, list->items, list->count, block, size);
     }
     case LEAT_MAP: {
-        const leat_map *map = value;
+        const leat_dict *map = value;
         return items_are_within(type->key, map->keys, map->count, block, size) &&
                items_are_within(type->element, map->values, map->count, block, size);
     }

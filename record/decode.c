@@ -285,13 +285,13 @@ static const uint8_t *decode_list(const leat_type *element, const uint8_t *from,
 }
 
 static const uint8_t *decode_map(const leat_type *type, const uint8_t *from, const uint8_t *end,
-                                 leat_map *map, leat_decoder *decoder)
+                                 leat_dict *map, leat_decoder *decoder)
 {
     size_t count;
     from = read_count(from, end, 0x80, 0xde, &count);
     if (!from)
         return corrupt(decoder);
-    *map = (leat_map){NULL, NULL, count};
+    *map = (leat_dict){NULL, NULL, count};
     if (count == 0)
         return from;
     char *keys = take(decoder, type->key, count);

@@ -56,7 +56,7 @@ static uint8_t *encode_list(const leat_type *element, const leat_list *list, uin
     return to;
 }
 
-static uint8_t *encode_map(const leat_type *type, const leat_map *map, uint8_t *to, uint8_t *end)
+static uint8_t *encode_map(const leat_type *type, const leat_dict *map, uint8_t *to, uint8_t *end)
 {
     to = encode_count(map->count, 0x80, 0xde, to, end);
     for (size_t i = 0; to && i < map->count; i++) {
@@ -164,7 +164,7 @@ size_t leat_codec_size(const leat_type *type, const void *value)
         return count_size(list->count) + items_size(type->element, list->items, list->count);
     }
     case LEAT_MAP: {
-        const leat_map *map = value;
+        const leat_dict *map = value;
         return count_size(map->count) + items_size(type->key, map->keys, map->count) +
                items_size(type->element, map->values, map->count);
     }

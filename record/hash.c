@@ -26,7 +26,7 @@ static uint64_t hash_list(const leat_type *element, const leat_list *list)
 }
 
 // A sum does not depend on the order of the entries.
-static uint64_t hash_map(const leat_type *type, const leat_map *map)
+static uint64_t hash_map(const leat_type *type, const leat_dict *map)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < map->count; i++) {

@@ -174,7 +174,7 @@ static void put_json_key(sink *out, const leat_type *type, const void *key)
 
 // An object; when the keys are structs, which no name can stand for, a list of {"key": …, "value":
 // …}.
-static void put_json_map(sink *out, const leat_type *type, const leat_map *map)
+static void put_json_map(sink *out, const leat_type *type, const leat_dict *map)
 {
     bool object = type->key->kind != LEAT_STRUCT;
     put_text(out, object ? "{" : "[");

@@ -166,7 +166,7 @@ static size_t size_of_kind(uint32_t kind)
     case LEAT_LIST:
         return sizeof(leat_list);
     case LEAT_MAP:
-        return sizeof(leat_map);
+        return sizeof(leat_dict);
     case LEAT_OPTIONAL:
         return sizeof(void *);
     default:

@@ -85,8 +85,8 @@ leat_err leat_type_map_create(const leat_allocator *allocator, const leat_type *
 {
     return composed_create(allocator,
                            (leat_type){.kind = LEAT_MAP,
-                                       .size = sizeof(leat_map),
-                                       .align = alignof(leat_map),
+                                       .size = sizeof(leat_dict),
+                                       .align = alignof(leat_dict),
                                        .name = "",
                                        .element = value,
                                        .key = key},

@@ -10,7 +10,7 @@
 //         int64_t id;
 //         address home;                                         // the nested struct itself
 //         leat_list tags;                                       // items are leat_str
-//         leat_map aliases;                                     // keys are leat_str, values are leat_list
+//         leat_dict aliases;                                     // keys are leat_str, values are leat_list
 //         const double *score;                                  // NULL when absent
 //     } person;
 //     LEAT_RECORD(person,
@@ -50,7 +50,7 @@
 
 // Names for composed types, to nest them in others.
 #define LEAT_LIST_TYPE(NAME, element) LEATI_COMPOSED(NAME, #NAME, LEAT_LIST, leat_list, element, NULL)
-#define LEAT_MAP_TYPE(NAME, key, value) LEATI_COMPOSED(NAME, #NAME, LEAT_MAP, leat_map, value, key)
+#define LEAT_MAP_TYPE(NAME, key, value) LEATI_COMPOSED(NAME, #NAME, LEAT_MAP, leat_dict, value, key)
 #define LEAT_OPTIONAL_TYPE(NAME, element) \
     LEATI_COMPOSED(NAME, #NAME, LEAT_OPTIONAL, leati_pointer, element, NULL)
 
@@ -116,7 +116,7 @@ typedef const void *leati_pointer;
 #define LEATI_TYPE_OF_LIST(T, name, element) \
     LEATI_COMPOSED(T##__##name, "", LEAT_LIST, leat_list, element, NULL);
 #define LEATI_TYPE_OF_MAP(T, name, key, value) \
-    LEATI_COMPOSED(T##__##name, "", LEAT_MAP, leat_map, value, key);
+    LEATI_COMPOSED(T##__##name, "", LEAT_MAP, leat_dict, value, key);
 #define LEATI_TYPE_OF_OPTIONAL(T, name, element) \
     LEATI_COMPOSED(T##__##name, "", LEAT_OPTIONAL, leati_pointer, element, NULL);
 
@@ -178,7 +178,7 @@ typedef const void *leati_pointer;
 #define LEATI_ENCODE_LIST(T, name, element) \
     LEATI_CHECK_FIELD(T, name, leat_list) LEATI_ENCODE_COMPOSED(T, name)
 #define LEATI_ENCODE_MAP(T, name, key, value) \
-    LEATI_CHECK_FIELD(T, name, leat_map) LEATI_ENCODE_COMPOSED(T, name)
+    LEATI_CHECK_FIELD(T, name, leat_dict) LEATI_ENCODE_COMPOSED(T, name)
 #define LEATI_ENCODE_OPTIONAL(T, name, element) \
     LEATI_CHECK_OPTIONAL(T, name) LEATI_ENCODE_COMPOSED(T, name)
 

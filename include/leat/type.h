@@ -33,7 +33,7 @@ typedef enum leat_kind {
     LEAT_BYTES = 13,     // leat_bytes
     LEAT_TIMESTAMP = 14, // int64_t in the job's time unit (milliseconds unless set otherwise)
     LEAT_LIST = 15,      // leat_list
-    LEAT_MAP = 16,       // leat_map
+    LEAT_MAP = 16,       // leat_dict
     LEAT_OPTIONAL = 17,  // const T *, NULL when absent
     LEAT_STRUCT = 18,    // the nested struct itself
 } leat_kind;
@@ -50,11 +50,11 @@ typedef struct leat_list {
 } leat_list;
 
 // A map that somebody else owns: `keys` and `values` are arrays of `count` values each; keys are distinct.
-typedef struct leat_map {
+typedef struct leat_dict {
     const void *keys;
     const void *values;
     size_t count;
-} leat_map;
+} leat_dict;
 
 // One field of a struct.
 struct leat_field {
