@@ -221,8 +221,8 @@ static const uint8_t *decode_any_width(uint32_t kind, const uint8_t *from, const
     return from && store_number(kind, &n, value) ? from : NULL;
 }
 
-static inline const uint8_t *decode_scalar(uint32_t kind, const uint8_t *from, const uint8_t *end,
-                                           void *value)
+static const uint8_t *decode_scalar(uint32_t kind, const uint8_t *from, const uint8_t *end,
+                                    void *value)
 {
     size_t room = (size_t)(end - from), left;
     const uint8_t *next = NULL;
@@ -242,6 +242,25 @@ static inline const uint8_t *decode_scalar(uint32_t kind, const uint8_t *from, c
     if (LEAT_LIKELY(next != NULL))
         return next;
     return room ? decode_any_width(kind, from, end, value) : NULL;
+}
+
+// The usual kinds in the form that the encoder writes; NULL for everything else.
+static inline const uint8_t *decode_usual(uint32_t kind, const uint8_t *from, const uint8_t *end,
+                                          void *value)
+{
+    size_t room = (size_t)(end - from);
+    if (leati_is_wide(kind)) {
+        if (LEAT_UNLIKELY(room < 9 || *from != leati_wide_tag(kind)))
+            return NULL;
+        uint64_t raw;
+        __builtin_memcpy(&raw, from + 1, sizeof raw);
+        raw = leati_big64(raw);
+        __builtin_memcpy(value, &raw, sizeof raw);
+        return from + 9;
+    }
+    if (kind == LEAT_STR && room-- > 0)
+        return leati_take_LEAT_STR(from, &room, value);
+    return NULL;
 }
 
 // Room for `count` values; NULL with decoder->err set.
@@ -371,7 +390,10 @@ const uint8_t *leat_codec_decode_from(const leat_type *type, uint32_t index, con
     const leat_field *last = type->fields + type->field_count;
     for (const leat_field *field = type->fields + index; field < last; field++) {
         void *value = (char *)record + field->offset;
-        if (leati_is_scalar(field->kind)) {
+        const uint8_t *next = decode_usual(field->kind, from, end, value);
+        if (LEAT_LIKELY(next != NULL)) {
+            from = next;
+        } else if (leati_is_scalar(field->kind)) {
             from = decode_scalar(field->kind, from, end, value);
             if (LEAT_UNLIKELY(!from))
                 return corrupt(decoder);
@@ -394,6 +416,8 @@ leat_err leat_record_decode(const leat_type *type, const uint8_t *from, size_t s
     const uint8_t *next;
     if (LEAT_LIKELY(type->codec != NULL))
         next = type->codec->decode(type, from, end, record, &decoder);
+    else if (type->kind == LEAT_STRUCT)
+        next = leat_codec_decode_from(type, 0, from, end, record, &decoder);
     else
         next = leat_codec_decode(type, from, end, record, &decoder);
     if (LEAT_LIKELY(next == end))

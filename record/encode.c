@@ -18,6 +18,25 @@ static uint8_t *encode_scalar(uint32_t kind, const void *value, uint8_t *to, uin
     }
 }
 
+static inline uint8_t *encode_wide(uint32_t kind, const void *value, uint8_t *to, uint8_t *end)
+{
+    if (LEAT_UNLIKELY((size_t)(end - to) < 9))
+        return NULL;
+    uint64_t raw;
+    __builtin_memcpy(&raw, value, sizeof raw);
+    raw = leati_big64(raw);
+    *to = leati_wide_tag(kind);
+    __builtin_memcpy(to + 1, &raw, sizeof raw);
+    return to + 9;
+}
+
+static inline uint8_t *encode_str(const leat_str *value, uint8_t *to, uint8_t *end)
+{
+    if (LEAT_UNLIKELY((size_t)(end - to) < leati_size_LEAT_STR(value)))
+        return NULL;
+    return leati_put_LEAT_STR(to, value);
+}
+
 // The header of a list or a map: `fixed` is the tag that holds small counts itself, `tag16` the one
 // of 16-bit counts.
 static uint8_t *encode_count(size_t count, uint8_t fixed, uint8_t tag16, uint8_t *to, uint8_t *end)
@@ -108,7 +127,11 @@ uint8_t *leat_codec_encode_from(const leat_type *type, uint32_t index, const voi
     const leat_field *last = type->fields + type->field_count;
     for (const leat_field *field = type->fields + index; field < last; field++) {
         const void *value = leati_field_of(record, field);
-        if (leati_is_scalar(field->kind))
+        if (leati_is_wide(field->kind))
+            to = encode_wide(field->kind, value, to, end);
+        else if (field->kind == LEAT_STR)
+            to = encode_str(value, to, end);
+        else if (leati_is_scalar(field->kind))
             to = encode_scalar(field->kind, value, to, end);
         else
             to = leat_codec_encode(field->type, value, to, end);
@@ -125,6 +148,8 @@ uint8_t *leat_record_encode(const leat_type *type, const void *record, uint8_t *
         end = to + UINT32_MAX;
     if (LEAT_LIKELY(type->codec != NULL))
         return type->codec->encode(type, record, to, end);
+    if (type->kind == LEAT_STRUCT)
+        return leat_codec_encode_from(type, 0, record, to, end);
     return leat_codec_encode(type, record, to, end);
 }
 

@@ -27,6 +27,19 @@ static inline bool leati_is_scalar(uint32_t kind)
     return kind >= LEAT_BOOL && kind <= LEAT_TIMESTAMP;
 }
 
+// The kinds of eight bytes are read and written alike but for their tag, without a jump through a
+// table: most fields are of these or strings.
+static inline bool leati_is_wide(uint32_t kind)
+{
+    return (1u << kind &
+            (1u << LEAT_I64 | 1u << LEAT_U64 | 1u << LEAT_F64 | 1u << LEAT_TIMESTAMP)) != 0;
+}
+
+static inline uint8_t leati_wide_tag(uint32_t kind)
+{
+    return kind == LEAT_U64 ? 0xcf : kind == LEAT_F64 ? 0xcb : 0xd3;
+}
+
 // Calls CASE(kind) for each scalar kind, as the branches of a switch.
 #define LEATI_SCALAR_KINDS(CASE)                                                                   \
     CASE(LEAT_BOOL)                                                                                \

@@ -110,9 +110,14 @@ static inline void leati_copy(void *to, const void *from, size_t size)
     uint8_t *t = (uint8_t *)to;
     const uint8_t *f = (const uint8_t *)from;
     if (size >= 8) {
-        uint64_t a[4];
-        if (LEAT_UNLIKELY(size > 32)) {
+        uint64_t a[8];
+        if (LEAT_UNLIKELY(size > 64)) {
             __builtin_memcpy(t, f, size);
+        } else if (size > 32) {
+            __builtin_memcpy(a, f, 32);
+            __builtin_memcpy(a + 4, f + size - 32, 32);
+            __builtin_memcpy(t, a, 32);
+            __builtin_memcpy(t + size - 32, a + 4, 32);
         } else if (size > 16) {
             __builtin_memcpy(a, f, 16);
             __builtin_memcpy(a + 2, f + size - 16, 16);
