@@ -6,11 +6,17 @@
 // of slots (a segment or an event) leads from one to the other; only its last segment may be
 // unfinished. Flushing may also come from the timer.
 //
-// Availability. `queued` says that the channel stands in its gate's list of channels with data (or
-// is being read). Whoever publishes something that the reader should see now (a finished segment,
-// an event, a flush) exchanges it to true and, if it was false, puts the channel in the list and
-// wakes the consumer. The reader, when it finds nothing more, exchanges it to false and looks once
-// more. Both sides use read-modify-write operations on `queued`, so that no publication is missed.
+// Availability. A channel is out, in its gate's line (or being read), or in line and notified since
+// it was last polled. Whoever publishes something that the reader should see now (a finished
+// segment, an event, a flush) exchanges the state to notified and, if the channel was out, puts it
+// in the line and wakes the consumer. Polling exchanges it to in line; leaving the line succeeds
+// only if nothing was notified since, else the channel is read once more. All of these are
+// read-modify-write operations on one word, so no publication is missed. What is merely committed,
+// without a notification, does not keep a channel in line: else a fast reader would follow its
+// writer from record to record, and both would wait for cache lines all the time.
+//
+// Life cycle. Created and attached before the tasks start, destroyed after producer, consumer and
+// timer have ended, and before the producer's pool.
 //
 // Bounds. The ring's capacity; a producer that finds it full waits as it does for a segment, and is
 // poked by the consumer.
@@ -23,11 +29,10 @@
 typedef struct leati_channel leati_channel;
 typedef struct leati_gate leati_gate;
 
-// --- producer
-// ----------------------------------------------------------------------------------------------------------
+// --- producer -------------------------------------------------------------------------------
 
-// `pool` is poked when the channel drains. `max_segments` only sizes the ring (with `overdraft` and
-// room for events beside).
+// `pool`, the producer's, is poked when the channel drains. `max_segments` only sizes the ring
+// (with `overdraft` and room for events beside).
 LEAT_MUST_USE leat_err leati_channel_create(const leat_allocator *allocator, leati_local_pool *pool,
                                             uint32_t max_segments, uint32_t overdraft,
                                             leati_channel **channel);
@@ -35,19 +40,20 @@ LEAT_MUST_USE leat_err leati_channel_create(const leat_allocator *allocator, lea
 void leati_channel_destroy(leati_channel **channel);
 // Slots that are free now for segments (some are kept for events).
 uint32_t leati_channel_room(const leati_channel *channel);
+// Slots that are free now for events.
+uint32_t leati_channel_event_room(const leati_channel *channel);
 // Slots in use: compared with max-buffers-per-channel before a record is started.
 uint32_t leati_channel_length(const leati_channel *channel);
 // Queues a segment, unfinished or not; the reference is transferred. There must be room. Does not
 // notify.
 void leati_channel_add_segment(leati_channel *channel, leati_segment *segment);
 // Queues an event and notifies; all segments before it must be finished. There must be room;
-// priority events need none.
+// priority events need none, but at most 16 may wait.
 void leati_channel_add_event(leati_channel *channel, const leati_event *event);
 // Makes what is published visible now: after finishing a segment, or as a flush. Any thread.
 void leati_channel_notify(leati_channel *channel);
 
-// --- consumer
-// ------------------------------------------------------------------------------------------------------------
+// --- consumer -------------------------------------------------------------------------------
 
 // A gate is one input of a task: channels in any number, served round robin. `waiter` is the
 // consuming task.
@@ -82,7 +88,8 @@ typedef struct leati_chunk {
     leati_event event;
 } leati_chunk;
 
-// Looks at what comes next. Priority events first. Segments that have been read to their finished
+// Looks at what comes next. Priority events first. May give what is committed in a segment that is
+// still being filled. Segments that have been read to their finished
 // end are released here.
 leati_chunk_kind leati_channel_peek(leati_channel *channel, leati_chunk *chunk);
 // Consumes bytes of the chunk just peeked. Data stays valid until the next peek.

@@ -4,7 +4,7 @@
 //
 // The common case, a whole element inside the bytes at hand, is inlined into the task's loop; a
 // payload that goes on in the next segment is gathered in a buffer of the reader's own, at once, so
-// that the segments go home.
+// that the segments go home. The buffer grows with what has come, never with what a header says.
 #ifndef LEATI_NETWORK_READER_H
 #define LEATI_NETWORK_READER_H
 
@@ -12,9 +12,8 @@
 
 typedef struct leati_reader {
     const uint8_t *at, *end; // unread part of the current chunk
-    uint32_t
-        taken; // bytes of the chunk that were read but not yet reported by leati_channel_advance
-    bool last; // of the current chunk
+    const uint8_t *start;    // [start, at) was read but not yet reported to the channel
+    bool last;               // of the current chunk
     leati_channel *channel;
     uint32_t max_payload;
     // The payload being gathered.
@@ -24,7 +23,7 @@ typedef struct leati_reader {
     uint8_t partial_tag;
     bool gathering;
     const leat_allocator *allocator;
-    uint64_t bytes; // consumed so far
+    uint64_t bytes; // consumed so far and reported to the channel
 } leati_reader;
 
 typedef enum leati_read {
@@ -46,7 +45,10 @@ typedef struct leati_element {
 void leati_reader_init(leati_reader *reader, const leat_allocator *allocator,
                        leati_channel *channel, uint32_t max_payload);
 void leati_reader_fini(leati_reader *reader);
-// The general case.
+// The general case. After LEATI_READ_NONE the channel may leave the line (leati_gate_done); a
+// reader that stops earlier has more, and goes on where it stopped. After CORRUPT, TOO_BIG and
+// NO_MEMORY the reader cannot go on. Priority events come as soon as the bytes at hand are used up,
+// also in the middle of a payload.
 leati_read leati_reader_next_slow(leati_reader *reader, leati_element *element);
 
 static inline leati_read leati_reader_next(leati_reader *reader, leati_element *element)

@@ -6,13 +6,16 @@
 // owner empties at once. The global pool is behind a lock, which is taken only when a local pool
 // grows, shrinks, is created or closed.
 //
-// Life cycle. A segment is idle in a pool, or referenced: by the channel that it is queued on (one
-// reference a channel) and by the writer while it is being filled. The last release sends it home.
-// A closed pool hands what comes home to the global pool; it is freed when its last segment is
-// home.
+// Life cycle. A segment is idle in a pool, or referenced by the channels that it is queued on, one
+// reference a channel. The writer that fills it needs none of its own: a channel does not let go of
+// a segment that is not finished. The last release sends it home. A closed pool hands what comes
+// home to the global pool; it is destroyed when its last segment is home and nobody can be inside
+// leati_segment_release or leati_local_pool_poke any more, that is, after all tasks that read its
+// segments have ended.
 //
 // Bounds. The global pool has a fixed number of segments, whose memory is mapped at once and
-// faulted in by use. A local pool never holds more than its limit plus its overdraft.
+// faulted in by use. A local pool never takes a segment beyond its limit plus its overdraft; when
+// its limit shrinks, it gives the excess back as it comes home and in its owner's next turn.
 #ifndef LEATI_NETWORK_SEGMENT_H
 #define LEATI_NETWORK_SEGMENT_H
 
@@ -45,6 +48,8 @@ typedef struct leati_segment {
 // What a pool or channel needs of the task at its end. The runtime's task starts with this struct.
 typedef struct leati_waiter {
     // Makes the task run (again). Any thread, never blocks on anything but the run queue's lock.
+    // May be called without a reason, so the task must look. Not called by a pool once it is
+    // closed.
     void (*wake)(struct leati_waiter *self);
     // On the task's thread, in the middle of a record: returns LEAT_OK once `ready(arg)` is true,
     // LEAT_ECANCELLED when the task is to end. `ready` registers for a wake-up before it looks, so
@@ -52,6 +57,7 @@ typedef struct leati_waiter {
     leat_err (*wait)(struct leati_waiter *self, bool (*ready)(void *arg), void *arg);
 } leati_waiter;
 
+// Segments of 64 bytes to 2 GiB; LEAT_EINVAL, LEAT_ENOMEM.
 LEAT_MUST_USE leat_err leati_global_pool_create(const leat_allocator *allocator,
                                                 size_t segment_size, uint32_t count,
                                                 leati_global_pool **pool);
@@ -72,11 +78,14 @@ typedef struct leati_local_pool_options {
     leati_waiter *waiter; // the owning task
 } leati_local_pool_options;
 
-// `minimum` must have been reserved before; the pool takes over that part of the promise and gives
-// it up when closed.
+// `minimum` must have been reserved before (else LEAT_ENOBUFS); the pool takes over that part of
+// the promise and gives it up when closed. LEAT_EINVAL for a minimum of 0 or above the maximum;
+// LEAT_ENOMEM.
 LEAT_MUST_USE leat_err leati_local_pool_create(leati_global_pool *global,
                                                const leati_local_pool_options *options,
                                                leati_local_pool **pool);
+// Of the segments that it hands out. Any thread.
+uint32_t leati_local_pool_segment_size(const leati_local_pool *pool);
 // A segment with committed = 0 and one reference, or NULL when there is none now. `overdraft`
 // allows to go beyond the limit: for finishing a record only. Owner.
 leati_segment *leati_local_pool_request(leati_local_pool *pool, bool overdraft);
@@ -86,11 +95,16 @@ bool leati_local_pool_available(leati_local_pool *pool);
 // Registers the owner for one wake-up at the next homecoming or poke. The caller must look again
 // afterwards, before it sleeps.
 void leati_local_pool_await(leati_local_pool *pool);
+// Gives back what is idle above the limit: before the owner goes to sleep, and by itself with each
+// request. An owner whose limit has shrunk below what it holds is woken so that it gets here.
+// Owner.
+void leati_local_pool_trim(leati_local_pool *pool);
 // Something the owner may wait for has happened (a channel has drained): wakes it if it is
 // registered. Any thread.
 void leati_local_pool_poke(leati_local_pool *pool);
 // Owner, or anyone once the owner has ended: no more requests. Idle segments go back at once, the
-// others as they come home.
+// others as they come home. Waits for a wake-up of this owner that the global pool has under way.
+// May be called again.
 void leati_local_pool_close(leati_local_pool *pool);
 // Frees a closed pool whose segments are all home (asserted).
 void leati_local_pool_destroy(leati_local_pool **pool);

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which channel a record takes: one element function a partitioner, so that none of them asks at
+// run time which one it is.
+#include "network/writer_impl.h"
+
+static leati_writer *writer_of(leat_operator *op)
+{
+    return (leati_writer *)op;
+}
+
+// One channel, or one lane for all.
+static leat_err element_single(leat_operator *op, const void *record, leat_out *out)
+{
+    return leati_writer_write(writer_of(op), 0, record);
+}
+
+// Rebalance and rescale: one after the other.
+static leat_err element_turns(leat_operator *op, const void *record, leat_out *out)
+{
+    leati_writer *writer = writer_of(op);
+    uint32_t index = writer->next;
+    writer->next = index + 1 < writer->count ? index + 1 : 0;
+    return leati_writer_write(writer, index, record);
+}
+
+// xorshift64: cheap, and even enough to spread records.
+static uint64_t next_random(leati_writer *writer)
+{
+    uint64_t x = writer->random;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    writer->random = x;
+    return x;
+}
+
+// Maps a random number to [0, count) by its upper half, without a division.
+static uint32_t random_channel(leati_writer *writer)
+{
+    return (uint32_t)(((next_random(writer) >> 32) * writer->count) >> 32);
+}
+
+static leat_err element_shuffle(leat_operator *op, const void *record, leat_out *out)
+{
+    leati_writer *writer = writer_of(op);
+    return leati_writer_write(writer, random_channel(writer), record);
+}
+
+static leat_err write_by_hash(leati_writer *writer, uint64_t hash, const void *record)
+{
+    uint32_t group = leat_key_group(hash, writer->max_parallelism);
+    return leati_writer_write(writer, writer->route[group], record);
+}
+
+// A key of one 64-bit integer.
+static leat_err element_hash_i64(leat_operator *op, const void *record, leat_out *out)
+{
+    leati_writer *writer = writer_of(op);
+    uint64_t value;
+    memcpy(&value, (const char *)record + writer->key_offset, sizeof value);
+    return write_by_hash(writer, leat_hash_u64(value), record);
+}
+
+// A key of one string.
+static leat_err element_hash_str(leat_operator *op, const void *record, leat_out *out)
+{
+    leati_writer *writer = writer_of(op);
+    const leat_str *text = (const void *)((const char *)record + writer->key_offset);
+    return write_by_hash(writer, leat_hash_bytes(text->data, text->size), record);
+}
+
+// Fields that cannot be null.
+static leat_err element_hash_fields(leat_operator *op, const void *record, leat_out *out)
+{
+    leati_writer *writer = writer_of(op);
+    return write_by_hash(writer, leat_key_hash(&writer->options.key->fields, record), record);
+}
+
+// Key functions, and keys that may be null.
+static leat_err element_hash_any(leat_operator *op, const void *record, leat_out *out)
+{
+    leati_writer *writer = writer_of(op);
+    const leati_writer_options *options = &writer->options;
+    const leati_key_selector *key = options->key;
+    const void *keyed = record;
+    if (key->fn) {
+        memset(writer->key_record, 0, key->key_type->size);
+        if (key->fn(options->ctx, record, writer->key_record) != 0)
+            return options->failed(options->ctx, LEAT_EUSER, "the key function failed");
+        keyed = writer->key_record;
+    }
+    if (writer->nullable && leat_key_has_null(&key->fields, keyed))
+        return options->failed(options->ctx, LEAT_EINVAL, "the key %s of a record is null",
+                               key->text ? key->text : "");
+    return write_by_hash(writer, leat_key_hash(&key->fields, keyed), record);
+}
+
+static bool may_be_null(const leat_type *type)
+{
+    if (type->kind == LEAT_OPTIONAL)
+        return true;
+    for (uint32_t i = 0; type->kind == LEAT_STRUCT && i < type->field_count; i++)
+        if (may_be_null(type->fields[i].type))
+            return true;
+    return false;
+}
+
+static leat_element_fn choose_hash(leati_writer *writer)
+{
+    const leati_key_selector *key = writer->options.key;
+    for (uint32_t i = 0; i < key->fields.count; i++)
+        writer->nullable = writer->nullable || may_be_null(key->fields.part[i].type);
+    if (writer->nullable || key->fn)
+        return element_hash_any;
+    if (writer->count == 1)
+        return element_single;
+    writer->key_offset = key->fields.part[0].offset;
+    uint32_t kind = key->fields.count == 1 ? key->fields.part[0].type->kind : 0;
+    // Integers hash by their value as 64 bits, so these three are the same.
+    if (kind == LEAT_I64 || kind == LEAT_U64 || kind == LEAT_TIMESTAMP)
+        return element_hash_i64;
+    return kind == LEAT_STR ? element_hash_str : element_hash_fields;
+}
+
+bool leati_writer_choose(leati_writer *writer)
+{
+    // Any seed but 0; different for each subtask, the same in each run.
+    writer->random = (writer->options.subtask + UINT64_C(1)) * UINT64_C(0x9e3779b97f4a7c15);
+    leat_element_fn single = writer->lane_count == 1 ? element_single : NULL;
+    switch (writer->options.partitioner) {
+    case LEATI_PARTITION_FORWARD:
+    case LEATI_PARTITION_GLOBAL:
+    case LEATI_PARTITION_BROADCAST:
+        writer->ops.element = element_single;
+        return true;
+    case LEATI_PARTITION_REBALANCE:
+        writer->next = random_channel(writer);
+        writer->ops.element = single ? single : element_turns;
+        return true;
+    case LEATI_PARTITION_RESCALE:
+        writer->ops.element = single ? single : element_turns;
+        return true;
+    case LEATI_PARTITION_SHUFFLE:
+        writer->ops.element = single ? single : element_shuffle;
+        return true;
+    case LEATI_PARTITION_HASH:
+        writer->ops.element = choose_hash(writer);
+        return true;
+    default:
+        return false;
+    }
+}

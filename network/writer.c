@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: Apache-2.0
+// A writer's life, and what happens when a record does not simply fit: opening and finishing
+// segments, waiting, cutting large records.
+//
+// A segment is queued on its channel as soon as it is opened, unfinished. From then on the reader
+// may follow it; it is told to when the segment is finished or flushed.
+#include "network/writer_impl.h"
+
+#include "base/alloc.h"
+
+// A scratch buffer above this size is freed after use.
+#define KEEP_SCRATCH ((size_t)1 << 20)
+
+static const leati_record_time no_time = {.timestamp = INT64_MIN};
+
+// --- segments -------------------------------------------------------------------------------
+
+static uint32_t first_channel(const leati_writer *writer, uint32_t lane)
+{
+    return writer->shared ? 0 : lane;
+}
+
+static uint32_t after_last_channel(const leati_writer *writer, uint32_t lane)
+{
+    return writer->shared ? writer->count : lane + 1;
+}
+
+static void notify_lane(leati_writer *writer, uint32_t lane)
+{
+    for (uint32_t i = first_channel(writer, lane); i < after_last_channel(writer, lane); i++)
+        leati_channel_notify(writer->channels[i]);
+}
+
+static void finish_lane(leati_writer *writer, uint32_t index)
+{
+    leati_lane *lane = &writer->lanes[index];
+    leati_segment *segment = lane->segment;
+    if (!segment)
+        return;
+    uint32_t position = (uint32_t)(lane->at - segment->data);
+    *lane = (leati_lane){0};
+    atomic_store_explicit(&writer->dirty[index], 0, memory_order_relaxed);
+    // The reader may let go of the segment from here on.
+    atomic_store_explicit(&segment->committed, position | LEATI_SEGMENT_FINISHED,
+                          memory_order_release);
+    notify_lane(writer, index);
+}
+
+void leati_writer_beyond_mark(leati_writer *writer, uint32_t index)
+{
+    leati_lane *lane = &writer->lanes[index];
+    if (lane->end - lane->at < LEATI_LANE_FULL) {
+        finish_lane(writer, index);
+    } else {
+        atomic_store_explicit(&writer->dirty[index], 0, memory_order_relaxed);
+        notify_lane(writer, index);
+    }
+}
+
+static bool lane_has_room(const leati_writer *writer, uint32_t lane)
+{
+    for (uint32_t i = first_channel(writer, lane); i < after_last_channel(writer, lane); i++)
+        if (leati_channel_room(writer->channels[i]) == 0)
+            return false;
+    return true;
+}
+
+typedef struct waiting {
+    leati_writer *writer;
+    uint32_t index;
+} waiting;
+
+static bool segment_ready(void *arg)
+{
+    waiting *what = arg;
+    leati_local_pool *pool = what->writer->options.pool;
+    leati_local_pool_await(pool);
+    return lane_has_room(what->writer, what->index) && leati_local_pool_available(pool);
+}
+
+static bool event_ready(void *arg)
+{
+    waiting *what = arg;
+    leati_local_pool_await(what->writer->options.pool);
+    return leati_channel_event_room(what->writer->channels[what->index]) > 0;
+}
+
+static leat_err wait_for(leati_writer *writer, bool (*ready)(void *arg), uint32_t index)
+{
+    waiting what = {.writer = writer, .index = index};
+    leati_waiter *waiter = writer->options.waiter;
+    leat_err err = waiter->wait(waiter, ready, &what);
+    if (err != LEAT_OK)
+        writer->broken = true;
+    return err;
+}
+
+static leati_segment *request_segment(leati_writer *writer, uint32_t lane)
+{
+    if (!lane_has_room(writer, lane))
+        return NULL;
+    leati_segment *segment = leati_local_pool_request(writer->options.pool, false);
+    return segment ? segment : leati_local_pool_request(writer->options.pool, true);
+}
+
+static void enqueue_segment(leati_writer *writer, uint32_t lane, leati_segment *segment)
+{
+    uint32_t first = first_channel(writer, lane);
+    uint32_t last = after_last_channel(writer, lane);
+    for (uint32_t i = first + 1; i < last; i++)
+        leati_segment_hold(segment);
+    bool full = false;
+    for (uint32_t i = first; i < last; i++) {
+        leati_channel_add_segment(writer->channels[i], segment);
+        full = full || leati_channel_length(writer->channels[i]) >= writer->options.max_segments;
+    }
+    if (full || !leati_local_pool_available(writer->options.pool))
+        *writer->options.maybe_blocked = true;
+}
+
+static leat_err open_lane(leati_writer *writer, uint32_t index)
+{
+    leati_segment *segment;
+    while (!(segment = request_segment(writer, index))) {
+        leat_err err = wait_for(writer, segment_ready, index);
+        if (err != LEAT_OK)
+            return err;
+    }
+    leati_lane *lane = &writer->lanes[index];
+    lane->segment = segment;
+    lane->at = segment->data;
+    lane->end = segment->data + segment->size;
+    lane->mark =
+        writer->options.buffer_timeout_ms == 0 ? segment->data : lane->end - LEATI_LANE_FULL;
+    enqueue_segment(writer, index, segment);
+    return LEAT_OK;
+}
+
+// A lane with room for `size` bytes in one piece.
+static leat_err ensure_room(leati_writer *writer, uint32_t index, uint32_t size)
+{
+    if (writer->lanes[index].end - writer->lanes[index].at >= (ptrdiff_t)size)
+        return LEAT_OK;
+    finish_lane(writer, index);
+    return open_lane(writer, index);
+}
+
+// --- records that do not fit ----------------------------------------------------------------
+
+// Cuts an element at the borders of segments. Each one that it fills goes out at once.
+static leat_err write_pieces(leati_writer *writer, uint32_t index, leati_tag tag,
+                             const uint8_t *payload, uint32_t size)
+{
+    leat_err err = ensure_room(writer, index, LEATI_ELEMENT_HEADER);
+    if (err != LEAT_OK)
+        return err;
+    leati_lane *lane = &writer->lanes[index];
+    leati_element_put_header(lane->at, tag, size);
+    lane->at += LEATI_ELEMENT_HEADER;
+    uint32_t left = size;
+    for (;;) {
+        size_t room = (size_t)(lane->end - lane->at);
+        uint32_t piece = left < room ? left : (uint32_t)room;
+        memcpy(lane->at, payload, piece);
+        lane->at += piece;
+        payload += piece;
+        left -= piece;
+        if (left == 0)
+            break;
+        finish_lane(writer, index);
+        err = open_lane(writer, index);
+        if (err != LEAT_OK)
+            return err;
+    }
+    leati_writer_count(&writer->records, 1);
+    leati_writer_count(&writer->bytes, (uint64_t)size + LEATI_ELEMENT_HEADER);
+    leati_writer_publish(writer, index, lane->at);
+    return LEAT_OK;
+}
+
+static bool reserve_scratch(leati_writer *writer, size_t size)
+{
+    if (size <= writer->scratch_capacity)
+        return true;
+    leati_free(writer->options.allocator, writer->scratch);
+    writer->scratch_capacity = 0;
+    writer->scratch = leati_alloc(writer->options.allocator, size);
+    if (!writer->scratch)
+        return false;
+    writer->scratch_capacity = size;
+    return true;
+}
+
+static leat_err write_cut(leati_writer *writer, uint32_t index, const void *record, size_t size)
+{
+    const leati_writer_options *options = &writer->options;
+    size_t stamp = writer->time->present ? sizeof(int64_t) : 0;
+    if (!reserve_scratch(writer, stamp + size))
+        return options->failed(options->ctx, LEAT_ENOMEM,
+                               "no memory for encoding a record of %zu bytes", size);
+    if (stamp > 0)
+        leati_element_put_i64(writer->scratch, writer->time->timestamp);
+    uint8_t *body = writer->scratch + stamp;
+    if (!writer->encode(writer->type, record, body, body + size))
+        return options->failed(options->ctx, LEAT_EINVAL,
+                               "a record is not what its type says: %zu bytes are not enough for "
+                               "it",
+                               size);
+    leat_err err = write_pieces(writer, index, stamp > 0 ? LEATI_TAG_RECORD_AT : LEATI_TAG_RECORD,
+                                writer->scratch, (uint32_t)(stamp + size));
+    if (writer->scratch_capacity > KEEP_SCRATCH) {
+        leati_free(options->allocator, writer->scratch);
+        writer->scratch = NULL;
+        writer->scratch_capacity = 0;
+    }
+    return err;
+}
+
+leat_err leati_writer_write_slow(leati_writer *writer, uint32_t index, const void *record)
+{
+    if (writer->broken)
+        return LEAT_ECANCELLED;
+    const leati_writer_options *options = &writer->options;
+    size_t size = leat_record_encoded_size(writer->type, record);
+    if (size > options->max_record_size)
+        return options->failed(options->ctx, LEAT_ETOOBIG,
+                               "a record of %zu bytes is larger than record.max-size, %u bytes",
+                               size, options->max_record_size);
+    if (size > writer->small_bytes)
+        return write_cut(writer, index, record, size);
+    finish_lane(writer, index);
+    leat_err err = open_lane(writer, index);
+    // It fits now: small records are much smaller than a segment.
+    return err == LEAT_OK ? leati_writer_write(writer, index, record) : err;
+}
+
+// --- the task's other calls -----------------------------------------------------------------
+
+static leat_err write_watermark(leat_operator *op, int64_t watermark, leat_out *out)
+{
+    leati_writer *writer = (leati_writer *)op;
+    if (writer->broken)
+        return LEAT_ECANCELLED;
+    for (uint32_t i = 0; i < writer->lane_count; i++) {
+        leat_err err = ensure_room(writer, i, LEATI_ELEMENT_HEADER + sizeof watermark);
+        if (err != LEAT_OK)
+            return err;
+        uint8_t *at = writer->lanes[i].at;
+        leati_element_put_header(at, LEATI_TAG_WATERMARK, sizeof watermark);
+        leati_element_put_i64(at + LEATI_ELEMENT_HEADER, watermark);
+        leati_writer_publish(writer, i, at + LEATI_ELEMENT_HEADER + sizeof watermark);
+    }
+    return LEAT_OK;
+}
+
+bool leati_writer_available(leati_writer *writer)
+{
+    if (!leati_local_pool_available(writer->options.pool))
+        return false;
+    for (uint32_t i = 0; i < writer->count; i++)
+        if (leati_channel_length(writer->channels[i]) >= writer->options.max_segments)
+            return false;
+    return true;
+}
+
+void leati_writer_await(leati_writer *writer)
+{
+    leati_local_pool_await(writer->options.pool);
+}
+
+bool leati_writer_flush(leati_writer *writer)
+{
+    leati_local_pool_trim(writer->options.pool);
+    if (writer->options.buffer_timeout_ms < 0)
+        return false;
+    bool any = false;
+    for (uint32_t i = 0; i < writer->lane_count; i++) {
+        if (!atomic_load_explicit(&writer->dirty[i], memory_order_relaxed))
+            continue;
+        atomic_store_explicit(&writer->dirty[i], 0, memory_order_relaxed);
+        notify_lane(writer, i);
+        any = true;
+    }
+    return any;
+}
+
+void leati_writer_tick(leati_writer *writer)
+{
+    if (writer->options.buffer_timeout_ms <= 0)
+        return;
+    // The mark stays: the task may be about to set it for something newer, which clearing it here
+    // would hide. The price is a needless notification or two.
+    for (uint32_t i = 0; i < writer->lane_count; i++)
+        if (atomic_load_explicit(&writer->dirty[i], memory_order_acquire))
+            notify_lane(writer, i);
+}
+
+leat_err leati_writer_broadcast_event(leati_writer *writer, const leati_event *event)
+{
+    if (writer->broken)
+        return LEAT_ECANCELLED;
+    for (uint32_t i = 0; !event->priority && i < writer->lane_count; i++)
+        finish_lane(writer, i);
+    for (uint32_t i = 0; i < writer->count; i++) {
+        while (!event->priority && leati_channel_event_room(writer->channels[i]) == 0) {
+            leat_err err = wait_for(writer, event_ready, i);
+            if (err != LEAT_OK)
+                return err;
+        }
+        leati_channel_add_event(writer->channels[i], event);
+    }
+    return LEAT_OK;
+}
+
+void leati_writer_counts(const leati_writer *writer, uint64_t *records, uint64_t *bytes)
+{
+    *records = atomic_load_explicit(&writer->records, memory_order_relaxed);
+    *bytes = atomic_load_explicit(&writer->bytes, memory_order_relaxed);
+}
+
+// --- life -----------------------------------------------------------------------------------
+
+static void dispose_nothing(leat_operator *op)
+{
+}
+
+static uint16_t *make_route(const leati_writer_options *options)
+{
+    uint16_t *route =
+        leati_alloc(options->allocator, (size_t)options->max_parallelism * sizeof *route);
+    for (uint32_t group = 0; route && group < options->max_parallelism; group++)
+        route[group] = (uint16_t)leat_key_group_to_subtask(group, options->consumers,
+                                                           options->max_parallelism);
+    return route;
+}
+
+static bool prepare_hash(leati_writer *writer)
+{
+    const leati_writer_options *options = &writer->options;
+    if (options->key->fn) {
+        writer->key_record = leati_alloc(options->allocator, options->key->key_type->size);
+        if (!writer->key_record)
+            return false;
+    }
+    writer->max_parallelism = options->max_parallelism;
+    writer->route = make_route(options);
+    return writer->route != NULL;
+}
+
+static bool allocate_parts(leati_writer *writer, leati_channel *const *channels)
+{
+    const leat_allocator *allocator = writer->options.allocator;
+    writer->lanes = leati_calloc(allocator, writer->lane_count, sizeof *writer->lanes);
+    writer->dirty = leati_calloc(allocator, writer->lane_count, sizeof *writer->dirty);
+    writer->channels = leati_calloc(allocator, writer->count, sizeof(leati_channel *));
+    if (!writer->lanes || !writer->dirty || !writer->channels)
+        return false;
+    memcpy(writer->channels, channels, writer->count * sizeof(leati_channel *));
+    return writer->options.partitioner != LEATI_PARTITION_HASH || prepare_hash(writer);
+}
+
+static bool options_are_right(const leati_writer_options *options)
+{
+    if (options->channels == 0 || options->max_record_size > LEATI_ELEMENT_MAX_PAYLOAD - 8)
+        return false;
+    if (options->partitioner != LEATI_PARTITION_HASH)
+        return true;
+    return options->key && options->channels == options->consumers &&
+           options->consumers <= options->max_parallelism && options->max_parallelism <= 32768;
+}
+
+leat_err leati_writer_create(const leati_writer_options *options, leati_channel *const *channels,
+                             leati_writer **writer)
+{
+    if (!options_are_right(options))
+        return LEAT_EINVAL;
+    leati_writer *made = leati_alloc_aligned(options->allocator, LEATI_CACHE_LINE, sizeof *made);
+    if (!made)
+        return LEAT_ENOMEM;
+    const leat_type *type = options->type;
+    *made = (leati_writer){
+        .type = type,
+        .encode = type->codec ? type->codec->encode : leat_codec_encode,
+        .time = options->time ? options->time : &no_time,
+        .count = options->channels,
+        .options = *options,
+        .shared = options->partitioner == LEATI_PARTITION_BROADCAST,
+        .ops = {.kind = "writer", .watermark = write_watermark, .dispose = dispose_nothing},
+    };
+    made->op.ops = &made->ops;
+    made->op.ctx = options->ctx;
+    made->lane_count = made->shared ? 1 : made->count;
+    made->small_bytes = leati_local_pool_segment_size(options->pool) / 8;
+    leat_err err = LEAT_OK;
+    if (!allocate_parts(made, channels))
+        err = LEAT_ENOMEM;
+    else if (!leati_writer_choose(made))
+        err = LEAT_EINVAL;
+    if (err != LEAT_OK) {
+        leati_writer_destroy(&made);
+        return err;
+    }
+    *writer = made;
+    return LEAT_OK;
+}
+
+void leati_writer_destroy(leati_writer **writer)
+{
+    leati_writer *gone = *writer;
+    if (!gone)
+        return;
+    *writer = NULL;
+    const leat_allocator *allocator = gone->options.allocator;
+    leati_free(allocator, gone->lanes);
+    leati_free(allocator, (void *)gone->dirty);
+    leati_free(allocator, gone->channels);
+    leati_free(allocator, (void *)(uintptr_t)gone->route);
+    leati_free(allocator, gone->scratch);
+    leati_free(allocator, gone->key_record);
+    leati_free_aligned(allocator, gone);
+}
+
+leat_operator *leati_writer_operator(leati_writer *writer)
+{
+    return &writer->op;
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The insides of a writer. writer.c has its life and everything rare, partition.c the element
+// functions, one a partitioner, which are the hot path.
+//
+// A lane is one open segment and where in it the next element goes. A writer has one lane a
+// channel; a broadcast writer has one in all, whose segments are queued on every channel.
+#ifndef LEATI_NETWORK_WRITER_IMPL_H
+#define LEATI_NETWORK_WRITER_IMPL_H
+
+#include "leat/record_codec.h"
+#include "network/writer.h"
+
+// A record is only tried where there is room for headers, timestamp and a little more.
+#define LEATI_LANE_MINIMUM 16
+// With less room than a header and one byte a segment is full.
+#define LEATI_LANE_FULL (LEATI_ELEMENT_HEADER + 1)
+
+typedef struct leati_lane {
+    uint8_t *at, *end; // the free part of the open segment; both NULL when there is none
+    // Publishing a position beyond this takes more than a store: the segment is full, or (timeout
+    // 0, then it is the segment's start) the reader is to see it at once.
+    uint8_t *mark;
+    leati_segment *segment;
+} leati_lane;
+
+struct leati_writer {
+    leat_operator op; // first: the writer is an operator
+    // Immutable, hot.
+    leati_lane *lanes;
+    // One a lane: something is committed that no reader was notified of. Set and cleared by the
+    // task; the timer looks.
+    _Atomic uint8_t *dirty;
+    const leat_type *type;
+    uint8_t *(*encode)(const leat_type *type, const void *record, uint8_t *to, uint8_t *end);
+    const leati_record_time *time;
+    const uint16_t *route; // key group to channel
+    uint32_t max_parallelism;
+    uint32_t count; // channels
+    uint32_t key_offset;
+    // Task.
+    uint32_t next; // the channel whose turn it is
+    uint64_t random;
+    // Written by the task only.
+    _Atomic uint64_t records, bytes;
+
+    // Immutable, rarely needed.
+    leati_writer_options options;
+    leati_channel **channels;
+    uint32_t lane_count;
+    bool shared;          // broadcast: lane 0 stands for all channels
+    bool nullable;        // a key may be null
+    uint32_t small_bytes; // elements up to this size are never cut
+    leat_operator_ops ops;
+    // Task.
+    bool broken; // an element was begun and not ended: nothing may follow
+    uint8_t *scratch;
+    size_t scratch_capacity;
+    void *key_record;
+};
+
+// Chooses the element function. False for partitioners that writers do not know.
+bool leati_writer_choose(leati_writer *writer);
+// Writes a record that did not fit the open segment of its lane.
+leat_err leati_writer_write_slow(leati_writer *writer, uint32_t lane, const void *record);
+// A position beyond the lane's mark was published.
+void leati_writer_beyond_mark(leati_writer *writer, uint32_t lane);
+
+static inline void leati_writer_count(_Atomic uint64_t *counter, uint64_t more)
+{
+    // One writer only, so it needs no read-modify-write.
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more,
+                          memory_order_relaxed);
+}
+
+// Ends an element at `at`.
+static inline void leati_writer_publish(leati_writer *writer, uint32_t index, uint8_t *at)
+{
+    leati_lane *lane = &writer->lanes[index];
+    leati_segment *segment = lane->segment;
+    lane->at = at;
+    // Pairs with the load in leati_channel_peek.
+    atomic_store_explicit(&segment->committed, (uint32_t)(at - segment->data),
+                          memory_order_release);
+    // Pairs with the load in leati_writer_tick: whoever sees it finds the position above.
+    atomic_store_explicit(&writer->dirty[index], 1, memory_order_release);
+    if (LEAT_UNLIKELY(at > lane->mark))
+        leati_writer_beyond_mark(writer, index);
+}
+
+static inline leat_err leati_writer_write(leati_writer *writer, uint32_t index, const void *record)
+{
+    leati_lane *lane = &writer->lanes[index];
+    uint8_t *at = lane->at;
+    if (LEAT_UNLIKELY(lane->end - at < LEATI_LANE_MINIMUM))
+        return leati_writer_write_slow(writer, index, record);
+    uint8_t *payload = at + LEATI_ELEMENT_HEADER;
+    leati_tag tag = LEATI_TAG_RECORD;
+    uint8_t *body = payload;
+    if (writer->time->present) {
+        leati_element_put_i64(body, writer->time->timestamp);
+        body += sizeof(int64_t);
+        tag = LEATI_TAG_RECORD_AT;
+    }
+    uint8_t *end = writer->encode(writer->type, record, body, lane->end);
+    if (LEAT_UNLIKELY(!end))
+        return leati_writer_write_slow(writer, index, record);
+    leati_element_put_header(at, tag, (uint32_t)(end - payload));
+    leati_writer_count(&writer->records, 1);
+    leati_writer_count(&writer->bytes, (uint64_t)(end - at));
+    leati_writer_publish(writer, index, end);
+    return LEAT_OK;
+}
+
+#endif
