@@ -5,9 +5,12 @@
 #define LEATI_GRAPH_JOB_GRAPH_H
 
 #include "graph/stream_graph.h"
+#include "leat/plan.h"
 
-// One operator of a chain. Chains are trees: every operator but the head has one parent, which
-// comes before it in the array.
+// One operator of a chain. Chains are trees, in preorder: every operator but the head has one
+// parent, which comes before it in the array. One exception: an operator of several inputs that is
+// the head may have absorbed sources (LEATI_CHAIN_HEAD_WITH_SOURCES). They come last in the array;
+// the `parent` of such a source is the head, which it feeds.
 typedef struct leati_chain_op {
     const leati_node *node; // NULL in a graph that was decoded from bytes
     uint32_t parent;        // index in the chain; the head is its own parent
@@ -15,7 +18,11 @@ typedef struct leati_chain_op {
     uint32_t node_id;
     const char *kind, *name, *uid, *detail;
     uint64_t uid_hash[2];           // of the uid, or of the operator's place in the graph
-    const char *in_type, *out_type; // printed; "" when there is none
+    const char *in_type, *out_type; // printed; "" when there is none; of the first input
+    uint32_t input_count;           // 0 for sources
+    bool absorbed;                  // a source that feeds input `absorbed_input` of the head
+    uint32_t absorbed_input;
+    uint32_t flags; // LEATI_NODE_*
 } leati_chain_op;
 
 typedef struct leati_vertex leati_vertex;
@@ -64,6 +71,16 @@ LEAT_MUST_USE leat_err leati_job_graph_decode(const leat_allocator *allocator, c
                                               size_t size, leati_job_graph **graph, char *why,
                                               size_t why_size);
 
+// A picture of the graph as LEAT_PLAN_*; `*text` is freed with leati_free of `allocator`.
+LEAT_MUST_USE leat_err leati_job_graph_picture(const leati_job_graph *graph,
+                                               leat_plan_format format,
+                                               const leat_allocator *allocator, char **text);
+
+// The word for a partitioner in pictures: "FORWARD", "HASH" …; static storage.
+const char *leati_partitioner_name(leati_partitioner partitioner);
+
+// All subtasks of all vertices.
+uint64_t leati_job_graph_tasks(const leati_job_graph *graph);
 // Slots that the job needs: the sum over sharing groups of the largest parallelism in each.
 uint32_t leati_job_graph_slots(const leati_job_graph *graph);
 

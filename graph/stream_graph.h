@@ -42,12 +42,19 @@ typedef struct leati_key_selector {
 
 typedef struct leati_node leati_node;
 
+// One input of an operator. Its edges may come from several operators (a union), all with records
+// of this structure; each decodes into this type's layout.
+typedef struct leati_input {
+    const leat_type *type;
+    const leati_key_selector *key; // NULL unless keyed
+} leati_input;
+
 typedef struct leati_edge {
     leati_node *from;
     leati_node *to;
     uint32_t input; // which input of `to`; a union gives several edges with the same ordinal
     leati_partitioner partitioner;
-    const leati_key_selector *key; // LEATI_PARTITION_HASH
+    const leati_key_selector *key; // LEATI_PARTITION_HASH; over the layout of from->out_type
 } leati_edge;
 
 // Bits of leati_node.flags.
@@ -75,6 +82,8 @@ struct leati_node {
     const leat_type *in_type;      // NULL for sources
     const leat_type *out_type;     // NULL for sinks
     const leati_key_selector *key; // of its keyed input, or NULL
+    const leati_input *inputs;     // all of them; in_type and key above are those of the first
+    uint32_t input_count;          // 0 for sources
     leat_factory factory;
     void *user_data;
     // What of the operator's settings shows in pictures and enters the digest ("updates", the paths
@@ -94,16 +103,30 @@ typedef struct leati_node_spec {
     const char *detail; // copied; may be NULL
 } leati_node_spec;
 
-// Adds an operator that reads `in` (NULL for a source) and returns the stream of what it emits;
-// never NULL. Records a fault when the input is a sink's stream, or LEATI_NODE_NEEDS_KEY and it is
-// not keyed.
+// Adds an operator that reads `in` (NULL only with LEATI_NODE_SOURCE) and returns the stream of
+// what it emits; never NULL. Records a fault, which names the operator, when the input is missing,
+// a sink's stream or of another environment, when LEATI_NODE_NEEDS_KEY is set and an input is not
+// keyed, when there is no factory, and when the output type is missing (without LEATI_NODE_SINK) or
+// unfit for records. On an inert input nothing is added and an inert stream comes back.
 leat_stream *leati_graph_add(leat_env *env, leat_stream *in, const leati_node_spec *spec);
-// The inert stream that stands for a fault already recorded; never NULL.
+// The same with several inputs, whose ordinals are their places in the array.
+leat_stream *leati_graph_add_inputs(leat_env *env, leat_stream *const *ins, uint32_t in_count,
+                                    const leati_node_spec *spec);
+// The inert stream that stands for a fault already recorded; never NULL. Without an environment
+// (the caller was given a NULL stream) it is a constant that takes no faults.
 leat_stream *leati_graph_inert(leat_env *env);
+// Keeps a run-time type alive as long as the environment; for types in operators' settings (those
+// of nodes, inputs and keys are held already). False, and a fault, when out of memory.
+bool leati_graph_hold_type(leat_env *env, const leat_type *type);
+// Records a fault that names the operator which made `stream` (or, for unions and partitionings,
+// the first one behind it), under the name that it has in the end: `"name" (kind, operator 4): …`.
+void leati_graph_fault(leat_stream *stream, leat_err err, const char *format, ...)
+    LEAT_PRINTF(3, 4);
 
+// NULL for NULL and for the inert stream without an environment.
 leat_env *leati_stream_env(const leat_stream *stream);
-// The type of a stream's records; NULL on inert streams and sinks: the caller returns
-// leati_graph_inert then.
+// The type of a stream's records, for a builder that is about to use it as an input. NULL on inert
+// streams and on sinks (which records a fault): the caller returns leati_graph_inert then.
 const leat_type *leati_stream_type(const leat_stream *stream);
 // The selector of a keyed stream, or NULL.
 const leati_key_selector *leati_stream_key(const leat_stream *stream);

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Faults that show only in the finished graph. All are recorded, operator by operator.
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/graph_impl.h"
+
+static void check_parallelism(leati_layout *layout, const leati_place *place)
+{
+    const leati_node *node = place->node;
+    if ((node->flags & LEATI_NODE_NON_PARALLEL) && place->parallelism != 1)
+        leati_fault_add(layout->env, node, LEAT_EGRAPH,
+                        "its parallelism is %u, but it can only run with parallelism 1",
+                        place->parallelism);
+    if (place->max_parallelism < place->parallelism)
+        leati_fault_add(layout->env, node, LEAT_EGRAPH,
+                        "its max parallelism %u is below its parallelism %u",
+                        place->max_parallelism, place->parallelism);
+}
+
+static void check_edge(leati_layout *layout, const leati_place *place, uint32_t e)
+{
+    const leati_edge *edge = &layout->env->edges[e];
+    const leati_place *from = &layout->places[leati_place_index(edge->from)];
+    if (layout->partitioners[e] == LEATI_PARTITION_FORWARD &&
+        from->parallelism != place->parallelism)
+        leati_fault_add(layout->env, place->node, LEAT_EGRAPH,
+                        "leat_forward joins it to \"%s\" (operator %u) of parallelism %u, but its "
+                        "own parallelism is %u; the two must be equal",
+                        edge->from->name, edge->from->id, from->parallelism, place->parallelism);
+    // The builder makes sure of the following two.
+    if (layout->partitioners[e] == LEATI_PARTITION_HASH && !edge->key)
+        leati_fault_add(layout->env, place->node, LEAT_EGRAPH,
+                        "its input is partitioned by hash without a key");
+    const leat_type *type =
+        edge->input < edge->to->input_count ? edge->to->inputs[edge->input].type : NULL;
+    if (!type || !edge->from->out_type || !leat_type_equal(type, edge->from->out_type))
+        leati_fault_add(layout->env, place->node, LEAT_ETYPE,
+                        "its input does not take the records of \"%s\" (operator %u)",
+                        edge->from->name, edge->from->id);
+}
+
+// Every input ordinal needs an edge; the edges of a node are few.
+static void check_inputs_connected(leati_layout *layout, const leati_place *place)
+{
+    for (uint32_t input = 0; input < place->node->input_count; input++) {
+        bool found = false;
+        for (uint32_t i = 0; i < place->in_count && !found; i++)
+            found = layout->env->edges[layout->in_edges[place->first_in + i]].input == input;
+        if (!found)
+            leati_fault_add(layout->env, place->node, LEAT_EGRAPH, "its input %u is not connected",
+                            input);
+    }
+}
+
+// A node that Kahn's algorithm could not order lies on a cycle or behind one; walking backwards
+// through such nodes ends on a cycle, whose lowest id names it.
+static leat_err check_cycle(leati_layout *layout)
+{
+    if (layout->order_count == layout->node_count)
+        return LEAT_OK;
+    uint32_t *seen = leati_arena_calloc(layout->arena, layout->node_count, sizeof *seen);
+    if (!seen)
+        return LEAT_ENOMEM;
+    const uint32_t ordered = UINT32_MAX;
+    for (uint32_t i = 0; i < layout->order_count; i++)
+        seen[layout->order[i]] = ordered;
+    uint32_t at = 0, lowest = LEATI_NONE;
+    while (seen[at] == ordered)
+        at++;
+    // Times seen: 0 on the way to the cycle, 1 in its first round, 2 once the round is closed.
+    while (seen[at] < 2) {
+        if (++seen[at] == 2 && at < lowest)
+            lowest = at;
+        const leati_place *place = &layout->places[at];
+        for (uint32_t i = 0; i < place->in_count; i++) {
+            const leati_edge *edge = &layout->env->edges[layout->in_edges[place->first_in + i]];
+            if (seen[leati_place_index(edge->from)] == ordered)
+                continue;
+            at = leati_place_index(edge->from);
+            break;
+        }
+    }
+    leati_fault_add(layout->env, layout->places[lowest].node, LEAT_EGRAPH,
+                    "it is part of a cycle: its output reaches its own input");
+    return LEAT_OK;
+}
+
+static int compare_uids(const void *a, const void *b)
+{
+    const leati_node *x = *(leati_node *const *)a, *y = *(leati_node *const *)b;
+    int order = strcmp(x->uid, y->uid);
+    return order ? order : (x->id > y->id) - (x->id < y->id);
+}
+
+static leat_err check_uids(leati_layout *layout)
+{
+    leati_node **nodes = leati_arena_calloc(layout->arena, layout->node_count, sizeof *nodes);
+    if (!nodes)
+        return LEAT_ENOMEM;
+    size_t count = 0;
+    for (uint32_t n = 0; n < layout->node_count; n++)
+        if (layout->places[n].node->uid)
+            nodes[count++] = layout->places[n].node;
+    qsort(nodes, count, sizeof *nodes, compare_uids);
+    for (size_t i = 1; i < count; i++)
+        if (!strcmp(nodes[i]->uid, nodes[i - 1]->uid))
+            leati_fault_add(layout->env, nodes[i], LEAT_EGRAPH,
+                            "its uid \"%s\" is also that of \"%s\" (operator %u)", nodes[i]->uid,
+                            nodes[i - 1]->name, nodes[i - 1]->id);
+    return LEAT_OK;
+}
+
+// Without a sink the job has no effect. After another fault this may be its consequence, and is not
+// worth saying.
+static void check_sink(leati_layout *layout)
+{
+    if (leat_env_fault_count(layout->env) > 0)
+        return;
+    for (uint32_t n = 0; n < layout->node_count; n++)
+        if (layout->places[n].node->flags & LEATI_NODE_SINK)
+            return;
+    leati_fault_add(layout->env, NULL, LEAT_EGRAPH,
+                    layout->node_count ? "the job has no sink, so nothing would come of it"
+                                       : "the job is empty: it has no operators");
+}
+
+void leati_layout_validate(leati_layout *layout)
+{
+    for (uint32_t n = 0; n < layout->node_count; n++) {
+        const leati_place *place = &layout->places[n];
+        check_parallelism(layout, place);
+        if (place->node->flags & LEATI_NODE_BROKEN)
+            continue;
+        for (uint32_t i = 0; i < place->in_count; i++)
+            check_edge(layout, place, layout->in_edges[place->first_in + i]);
+        check_inputs_connected(layout, place);
+    }
+    if (check_cycle(layout) != LEAT_OK || check_uids(layout) != LEAT_OK)
+        leati_fault_no_memory(layout->env);
+    check_sink(layout);
+}
