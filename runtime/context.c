@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// The context of an operator: the public half (leat/function.h, leat/operator.h) and the runtime's
+// own (runtime/context.h).
+#include "runtime/context.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/thread.h"
+#include "leat/record.h"
+#include "runtime/execution.h"
+
+// --- failures
+// ------------------------------------------------------------------------------------------------------------------
+
+int leat_fail(leat_ctx *ctx, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    leati_task_record_failure(ctx->task, LEAT_EUSER, ctx, format, args);
+    va_end(args);
+    return -1;
+}
+
+leat_err leati_ctx_error(leat_ctx *ctx, leat_err err, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    leati_task_record_failure(ctx->task, err, ctx, format, args);
+    va_end(args);
+    return err;
+}
+
+leat_err leati_ctx_user_failure(leat_ctx *ctx, const char *function, int result)
+{
+    if (leati_task_is_stopping(ctx->task))
+        return LEAT_ECANCELLED;
+    if (ctx->task->failure)
+        return ctx->task->failure;
+    return leati_ctx_error(ctx, LEAT_EUSER, "the %s function returned %d", function, result);
+}
+
+// --- who and where
+// ---------------------------------------------------------------------------------------------------------------
+
+const char *leat_ctx_name(const leat_ctx *ctx)
+{
+    return ctx->node->name;
+}
+
+uint32_t leat_ctx_subtask(const leat_ctx *ctx)
+{
+    return ctx->task->subtask;
+}
+
+uint32_t leat_ctx_parallelism(const leat_ctx *ctx)
+{
+    return ctx->task->vertex->parallelism;
+}
+
+uint32_t leat_ctx_max_parallelism(const leat_ctx *ctx)
+{
+    return ctx->task->vertex->max_parallelism;
+}
+
+uint32_t leat_ctx_attempt(const leat_ctx *ctx)
+{
+    return 0; // a job runs once: nothing restarts it yet
+}
+
+void *leat_ctx_user_data(const leat_ctx *ctx)
+{
+    return ctx->node->user_data;
+}
+
+const leat_type *leat_ctx_in_type(const leat_ctx *ctx)
+{
+    return ctx->node->in_type;
+}
+
+const leat_type *leat_ctx_out_type(const leat_ctx *ctx)
+{
+    return ctx->node->out_type;
+}
+
+const leat_allocator *leat_ctx_allocator(const leat_ctx *ctx)
+{
+    return ctx->task->allocator;
+}
+
+const leati_key_selector *leati_ctx_key(const leat_ctx *ctx)
+{
+    return ctx->node->key;
+}
+
+const leati_config *leati_ctx_config(const leat_ctx *ctx)
+{
+    return &ctx->task->job->config;
+}
+
+// --- the record at hand
+// ------------------------------------------------------------------------------------------------------------
+
+void *leat_ctx_scratch(leat_ctx *ctx, size_t size_bytes)
+{
+    ctx->task->scratch_used = true;
+    return leat_scratch_take(ctx->task->scratch, size_bytes);
+}
+
+bool leat_ctx_timestamp(const leat_ctx *ctx, int64_t *timestamp)
+{
+    const leati_record_time *time = &ctx->task->time;
+    *timestamp = time->present ? time->timestamp : INT64_MIN;
+    return time->present;
+}
+
+void leati_ctx_set_timestamp(leat_ctx *ctx, bool present, int64_t timestamp)
+{
+    ctx->task->time =
+        (leati_record_time){.timestamp = present ? timestamp : INT64_MIN, .present = present};
+}
+
+leat_err leat_collect_at(leat_ctx *ctx, leat_out *out, const void *record, int64_t timestamp)
+{
+    leati_record_time before = ctx->task->time;
+    ctx->task->time = (leati_record_time){.timestamp = timestamp, .present = true};
+    leat_err err = leat_collect(out, record);
+    ctx->task->time = before;
+    return err;
+}
+
+bool leat_out_available(const leat_ctx *ctx)
+{
+    return !ctx->task->maybe_blocked || leati_task_output_available(ctx->task);
+}
+
+void leat_ctx_count_in(leat_ctx *ctx, uint64_t records, uint64_t bytes)
+{
+    ctx->task->extra_in += records;
+    ctx->task->extra_bytes_in += bytes;
+}
+
+void leat_ctx_count_out(leat_ctx *ctx, uint64_t records, uint64_t bytes)
+{
+    ctx->task->extra_out += records;
+    ctx->task->extra_bytes_out += bytes;
+}
+
+// --- waiting
+// -------------------------------------------------------------------------------------------------------------------------
+
+bool leat_ctx_cancelled(const leat_ctx *ctx)
+{
+    return leati_task_is_stopping(ctx->task);
+}
+
+leat_err leat_ctx_wait_readable(leat_ctx *ctx, int fd)
+{
+    return leati_service_watch(ctx->task->job->runtime->service, &ctx->task->watch, fd);
+}
+
+void leat_blocking_begin(leat_ctx *ctx)
+{
+    // Without a thread to lend the worker to, its other tasks wait as well; that is slow but not
+    // wrong.
+    leat_err err = leati_scheduler_lend(ctx->task->job->runtime->scheduler);
+    (void)err;
+}
+
+void leat_blocking_end(leat_ctx *ctx)
+{
+    leati_scheduler_take_back(ctx->task->job->runtime->scheduler);
+}
+
+// --- the outside
+// -----------------------------------------------------------------------------------------------------------------------
+
+void leat_ctx_log(leat_ctx *ctx, leat_log_level level, const char *format, ...)
+{
+    const leat_logger *logger = &leati_env_options(ctx->task->job->env)->logger;
+    if (!logger->write || level > logger->level)
+        return;
+    char line[1200];
+    int length = snprintf(line, sizeof line, "%s (%u/%u): ", leat_ctx_name(ctx),
+                          ctx->task->subtask + 1, ctx->task->vertex->parallelism);
+    if (length < 0 || (size_t)length >= sizeof line)
+        length = 0;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line + length, sizeof line - (size_t)length, format, args);
+    va_end(args);
+    logger->write(logger->user, level, line);
+}
+
+leat_err leati_ctx_shared(leat_ctx *ctx, const leati_shared_ops *ops, void **object)
+{
+    leat_job *job = ctx->task->job;
+    leat_err err = LEAT_OK;
+    pthread_mutex_lock(&job->shared_lock);
+    leati_shared *shared = job->shared;
+    while (shared && shared->node != ctx->node)
+        shared = shared->next;
+    if (!shared) {
+        shared = leati_calloc(job->allocator, 1, sizeof *shared);
+        err = shared ? ops->create(ctx, &shared->object) : LEAT_ENOMEM;
+        if (err) {
+            leati_free(job->allocator, shared);
+        } else {
+            shared->node = ctx->node;
+            shared->destroy = ops->destroy;
+            shared->next = job->shared;
+            job->shared = shared;
+        }
+    }
+    if (!err)
+        *object = shared->object;
+    pthread_mutex_unlock(&job->shared_lock);
+    return err;
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runtime object and the life of jobs on it: start, failure, cancellation, end.
+#include "runtime/execution.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+
+// --- the runtime
+// -----------------------------------------------------------------------------------------------------------------
+
+static leat_err explain(char *why, size_t why_size, leat_err err, const char *what)
+{
+    if (why && why_size)
+        snprintf(why, why_size, "%s: %s", what, leat_err_message(err));
+    return err;
+}
+
+static uint32_t count_workers(const leati_config *config)
+{
+    int64_t workers = leati_config_get(config, LEATI_CONFIG_WORKERS);
+    if (workers == 0)
+        workers = sysconf(_SC_NPROCESSORS_ONLN);
+    return workers > 0 ? (uint32_t)workers : 1;
+}
+
+leat_err leat_runtime_create(leat_env *env, leat_runtime **runtime, char *why, size_t why_size)
+{
+    const leati_config *config = leati_env_config(env);
+    const leat_allocator *allocator = leat_env_allocator(env);
+    leat_runtime *r = leati_calloc(allocator, 1, sizeof *r);
+    if (!r)
+        return explain(why, why_size, LEAT_ENOMEM, "the runtime");
+    // The environment may end before the runtime does.
+    r->allocator_copy = *allocator;
+    r->allocator = &r->allocator_copy;
+    size_t segment_size = (size_t)leati_config_get(config, LEATI_CONFIG_SEGMENT_SIZE);
+    uint64_t segments =
+        (uint64_t)leati_config_get(config, LEATI_CONFIG_NETWORK_MEMORY) / segment_size;
+    const char *what = "the memory segments";
+    leat_err err =
+        segments == 0 || segments > UINT32_MAX
+            ? LEAT_EINVAL
+            : leati_global_pool_create(r->allocator, segment_size, (uint32_t)segments, &r->pool);
+    if (!err) {
+        what = "the service thread";
+        err = leati_service_create(r->allocator, &r->service);
+    }
+    if (!err) {
+        what = "the worker threads";
+        err = leati_scheduler_create(r->allocator, count_workers(config), &r->scheduler);
+    }
+    if (err) {
+        leat_runtime_destroy(&r);
+        return explain(why, why_size, err, what);
+    }
+    *runtime = r;
+    return LEAT_OK;
+}
+
+void leat_runtime_destroy(leat_runtime **runtime)
+{
+    leat_runtime *r = *runtime;
+    if (!r)
+        return;
+    leati_scheduler_destroy(&r->scheduler);
+    leati_service_destroy(&r->service);
+    leati_global_pool_destroy(&r->pool);
+    leat_allocator allocator = r->allocator_copy;
+    leati_free(&allocator, r);
+    *runtime = NULL;
+}
+
+// --- start
+// -------------------------------------------------------------------------------------------------------------------------
+
+static void free_job(leat_job *job)
+{
+    leati_job_undeploy(job);
+    while (job->shared) {
+        leati_shared *shared = job->shared;
+        job->shared = shared->next;
+        shared->destroy(shared->object);
+        leati_free(job->allocator, shared);
+    }
+    leati_job_graph_destroy(&job->graph);
+    pthread_mutex_destroy(&job->print_lock);
+    pthread_mutex_destroy(&job->shared_lock);
+    pthread_mutex_destroy(&job->lock);
+    pthread_cond_destroy(&job->ended);
+    leati_free(job->allocator, job);
+}
+
+static void init_locks(leat_job *job)
+{
+    pthread_mutex_init(&job->print_lock, NULL);
+    pthread_mutex_init(&job->shared_lock, NULL);
+    pthread_mutex_init(&job->lock, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&job->ended, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+leat_err leat_start(leat_runtime *runtime, leat_env *env, leat_job **out)
+{
+    leat_job *job = leati_calloc(runtime->allocator, 1, sizeof *job);
+    if (!job) {
+        leat_env_fail(env, LEAT_ENOMEM, "the job: out of memory");
+        return LEAT_ENOMEM;
+    }
+    job->runtime = runtime;
+    job->env = env;
+    job->allocator = runtime->allocator;
+    job->config = *leati_env_config(env);
+    init_locks(job);
+    leat_err err = leati_job_graph_create(env, &job->graph);
+    if (!err) {
+        err = leati_job_deploy(job);
+        // The numbers of missing segments have been told already.
+        if (err && err != LEAT_ENOBUFS)
+            leat_env_fail(env, err, "the job could not be deployed: %s", leat_err_message(err));
+    }
+    if (err) {
+        free_job(job);
+        return err;
+    }
+    job->live = job->task_count;
+    for (leati_flusher *flusher = job->flushers; flusher; flusher = flusher->next)
+        leati_service_add_tick(runtime->service, &flusher->tick);
+    *out = job;
+    for (uint32_t i = 0; i < job->task_count; i++)
+        leati_runnable_wake(&job->tasks[i].run);
+    return LEAT_OK;
+}
+
+// --- stopping
+// ------------------------------------------------------------------------------------------------------------------------
+
+// Tasks look at the flag at the start of each turn and at every wait.
+static void stop_tasks(leat_job *job)
+{
+    atomic_store_explicit(&job->stopping, true, memory_order_release);
+    for (uint32_t i = 0; i < job->task_count; i++) {
+        atomic_store_explicit(&job->tasks[i].run.urgent, true, memory_order_relaxed);
+        leati_runnable_wake(&job->tasks[i].run);
+    }
+}
+
+void leati_job_fail(leat_job *job, leat_err err, const char *text)
+{
+    pthread_mutex_lock(&job->lock);
+    bool first = !job->failure;
+    if (first) {
+        job->failure = err;
+        snprintf(job->failure_text, sizeof job->failure_text, "%s",
+                 text[0] ? text : leat_err_message(err));
+        atomic_store_explicit(&job->state, LEAT_JOB_FAILING, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&job->lock);
+    if (first)
+        stop_tasks(job);
+}
+
+void leat_job_cancel(leat_job *job)
+{
+    pthread_mutex_lock(&job->lock);
+    bool running = atomic_load_explicit(&job->state, memory_order_relaxed) == LEAT_JOB_RUNNING;
+    if (running)
+        atomic_store_explicit(&job->state, LEAT_JOB_CANCELLING, memory_order_relaxed);
+    pthread_mutex_unlock(&job->lock);
+    if (running)
+        stop_tasks(job);
+}
+
+// --- the end
+// ---------------------------------------------------------------------------------------------------------------------------
+
+// A job that was cancelled after its last record had been processed has finished all the same.
+static leat_job_state final_state(const leat_job *job)
+{
+    if (job->failure)
+        return LEAT_JOB_FAILED;
+    for (uint32_t i = 0; i < job->task_count; i++)
+        if (atomic_load_explicit(&job->tasks[i].stage, memory_order_relaxed) !=
+            LEATI_STAGE_FINISHED)
+            return LEAT_JOB_CANCELED;
+    return LEAT_JOB_FINISHED;
+}
+
+void leati_job_task_ended(leat_job *job)
+{
+    pthread_mutex_lock(&job->lock);
+    if (--job->live == 0) {
+        atomic_store_explicit(&job->state, final_state(job), memory_order_release);
+        job->done = true;
+        pthread_cond_broadcast(&job->ended);
+    }
+    pthread_mutex_unlock(&job->lock);
+}
+
+static leat_err result_of(const leat_job *job)
+{
+    switch (leat_job_get_state(job)) {
+    case LEAT_JOB_FINISHED:
+        return LEAT_OK;
+    case LEAT_JOB_CANCELED:
+        return LEAT_ECANCELLED;
+    default:
+        return job->failure;
+    }
+}
+
+leat_err leat_job_wait(leat_job *job, int64_t timeout_ms)
+{
+    struct timespec deadline;
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    deadline.tv_sec += timeout_ms / 1000;
+    deadline.tv_nsec += timeout_ms % 1000 * 1000000;
+    if (deadline.tv_nsec >= 1000000000) {
+        deadline.tv_sec++;
+        deadline.tv_nsec -= 1000000000;
+    }
+    pthread_mutex_lock(&job->lock);
+    int timed_out = 0;
+    while (!job->done && !timed_out)
+        timed_out = timeout_ms < 0 ? pthread_cond_wait(&job->ended, &job->lock)
+                                   : pthread_cond_timedwait(&job->ended, &job->lock, &deadline);
+    leat_err err = job->done ? result_of(job) : LEAT_EAGAIN;
+    pthread_mutex_unlock(&job->lock);
+    return err;
+}
+
+void leat_job_destroy(leat_job **job)
+{
+    if (!*job)
+        return;
+    leat_job_cancel(*job);
+    leat_err err = leat_job_wait(*job, -1);
+    (void)err; // whoever wants to know has asked before
+    for (leati_flusher *flusher = (*job)->flushers; flusher; flusher = flusher->next)
+        leati_service_remove_tick((*job)->runtime->service, &flusher->tick);
+    free_job(*job);
+    *job = NULL;
+}
+
+// --- watching
+// --------------------------------------------------------------------------------------------------------------------------
+
+leat_job_state leat_job_get_state(const leat_job *job)
+{
+    return (leat_job_state)atomic_load_explicit(&job->state, memory_order_acquire);
+}
+
+const char *leat_job_state_name(leat_job_state state)
+{
+    static const char *const names[] = {"RUNNING",  "FAILING", "CANCELLING",
+                                        "FINISHED", "FAILED",  "CANCELED"};
+    return (unsigned)state < sizeof names / sizeof *names ? names[state] : "?";
+}
+
+const char *leat_job_failure(const leat_job *job)
+{
+    return job->failure_text;
+}
+
+uint32_t leat_job_task_count(const leat_job *job)
+{
+    return job->task_count;
+}
+
+static const char *stage_name(int stage)
+{
+    static const char *const names[] = {"OPENING",  "RUNNING", "ENDING",  "CLOSING",
+                                        "FINISHED", "FAILED",  "CANCELED"};
+    return names[stage];
+}
+
+static uint64_t read_ns(const _Atomic int64_t *counter)
+{
+    return (uint64_t)atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+void leat_job_task_stats(const leat_job *job, uint32_t index, leat_task_stats *stats)
+{
+    const leati_task *t = &job->tasks[index];
+    *stats = (leat_task_stats){
+        .name = t->vertex->name,
+        .subtask = t->subtask,
+        .parallelism = t->vertex->parallelism,
+        .records_in = atomic_load_explicit(&t->records_in, memory_order_relaxed),
+        .records_out = atomic_load_explicit(&t->records_out, memory_order_relaxed),
+        .bytes_in = atomic_load_explicit(&t->bytes_in, memory_order_relaxed),
+        .bytes_out = atomic_load_explicit(&t->bytes_out, memory_order_relaxed),
+        .busy_ns = read_ns(&t->busy_ns),
+        .idle_ns = read_ns(&t->idle_ns),
+        .soft_ns = read_ns(&t->soft_ns),
+        .hard_ns = read_ns(&t->hard_ns),
+        .state = stage_name(atomic_load_explicit(&t->stage, memory_order_relaxed)),
+    };
+    for (uint32_t i = 0; i < t->exit_count; i++) {
+        uint32_t used, limit;
+        leati_local_pool_counts(t->pools[i], &used, &limit);
+        stats->segments_used += used;
+        stats->segments_limit += limit;
+    }
+}
+
+// --- in one call
+// -------------------------------------------------------------------------------------------------------------------------
+
+leat_err leat_execute(leat_env *env)
+{
+    leat_err err = leat_env_check(env);
+    if (err)
+        return err;
+    leat_runtime *runtime;
+    char why[256] = "";
+    err = leat_runtime_create(env, &runtime, why, sizeof why);
+    if (err) {
+        leat_env_fail(env, err, "%s", why);
+        return err;
+    }
+    leat_job *job;
+    err = leat_start(runtime, env, &job);
+    if (!err) {
+        err = leat_job_wait(job, -1);
+        if (err)
+            leat_env_fail(env, err, "%s", leat_job_failure(job));
+        leat_job_destroy(&job);
+    }
+    leat_runtime_destroy(&runtime);
+    return err;
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// How elements get into a chain: from the gate's channels, or by polling a source.
+#include "base/alloc.h"
+#include "leat/record.h"
+#include "runtime/context.h"
+#include "runtime/task.h"
+
+// Sources that make the chain use scratch memory are polled in small pieces, because it is freed
+// after the poll only.
+enum { SCRATCH_BATCH = 32 };
+
+leat_err leati_input_init(leati_task_input *input, const leat_allocator *allocator,
+                          const leat_type *type, uint32_t channels, leati_waiter *waiter)
+{
+    input->type = type;
+    input->channels = input->open = channels;
+    input->readers = leati_calloc(allocator, channels, sizeof *input->readers);
+    input->record = leati_calloc(allocator, 1, type->size);
+    if (!input->readers || !input->record)
+        return LEAT_ENOMEM;
+    leat_err err = leati_valve_create(allocator, channels, &input->valve);
+    return err ? err : leati_gate_create(allocator, waiter, channels, &input->gate);
+}
+
+void leati_input_fini(leati_task_input *input, const leat_allocator *allocator)
+{
+    for (uint32_t i = 0; input->readers && i < input->channels; i++)
+        if (input->readers[i].channel)
+            leati_reader_fini(&input->readers[i]);
+    leati_free(allocator, input->readers);
+    leati_free(allocator, input->record);
+    leati_valve_destroy(&input->valve);
+    leati_gate_destroy(&input->gate);
+}
+
+static void reset_scratch(leati_task *t)
+{
+    leat_scratch_reset(t->scratch);
+    t->scratch_used = false;
+}
+
+static leat_err input_error(leati_task *t, leat_err err, const leati_reader *reader,
+                            const char *what)
+{
+    return leati_ctx_error(&t->chain.ctx[0], err, "input channel %u: %s",
+                           leati_channel_index(reader->channel), what);
+}
+
+// --- what is not a record
+// --------------------------------------------------------------------------------------------------
+
+static leat_err apply_valve(leati_task *t, leati_valve_output out)
+{
+    return out.watermark_advanced ? leat_emit_watermark(&t->head, out.watermark) : LEAT_OK;
+}
+
+static leat_err take_control(leati_task *t, const leati_reader *reader,
+                             const leati_element *element)
+{
+    leati_task_input *in = &t->input;
+    uint32_t channel = leati_channel_index(reader->channel);
+    switch (element->tag) {
+    case LEATI_TAG_WATERMARK:
+        if (element->size == 8)
+            return apply_valve(t, leati_valve_watermark(in->valve, channel,
+                                                        leati_element_get_i64(element->payload)));
+        break;
+    case LEATI_TAG_STATUS:
+        if (element->size == 1)
+            return apply_valve(t, leati_valve_status(in->valve, channel, element->payload[0] != 0));
+        break;
+    default:
+        break;
+    }
+    return input_error(t, LEAT_ECORRUPT, reader, "an element that is none");
+}
+
+static leat_err take_event(leati_task *t, const leati_reader *reader, const leati_event *event)
+{
+    leati_task_input *in = &t->input;
+    switch (event->tag) {
+    case LEATI_TAG_END_OF_DATA:
+        return LEAT_OK;
+    case LEATI_TAG_END_OF_PARTITION:
+        in->open--;
+        return apply_valve(t,
+                           leati_valve_finished(in->valve, leati_channel_index(reader->channel)));
+    default:
+        return input_error(t, LEAT_ECORRUPT, reader, "an event that is none");
+    }
+}
+
+// --- records
+// ---------------------------------------------------------------------------------------------------------------
+
+static inline leat_err take_record(leati_task *t, const leati_reader *reader,
+                                   leati_element *element)
+{
+    leati_task_input *in = &t->input;
+    t->time.present = element->tag == LEATI_TAG_RECORD_AT;
+    if (t->time.present) {
+        if (LEAT_UNLIKELY(element->size < 8))
+            return input_error(t, LEAT_ECORRUPT, reader, "a record shorter than its timestamp");
+        t->time.timestamp = leati_element_get_i64(element->payload);
+        element->payload += 8;
+        element->size -= 8;
+    }
+    leat_err err =
+        leat_record_decode(in->type, element->payload, element->size, in->record, t->scratch);
+    if (LEAT_UNLIKELY(err))
+        return input_error(t, err, reader, "a record that cannot be decoded");
+    in->records++;
+    err = leat_collect(&t->head, in->record);
+    if (t->scratch_used)
+        reset_scratch(t);
+    return err;
+}
+
+static leat_err reader_error(leati_task *t, const leati_reader *reader, leati_read why)
+{
+    switch (why) {
+    case LEATI_READ_TOO_BIG:
+        return input_error(t, LEAT_ETOOBIG, reader, "a record larger than record.max-size");
+    case LEATI_READ_NO_MEMORY:
+        return input_error(t, LEAT_ENOMEM, reader, "no memory to gather a record");
+    default:
+        return input_error(t, LEAT_ECORRUPT, reader, "bytes that are no elements");
+    }
+}
+
+// Reads one channel until it is empty, the budget is used up or output may have become unavailable.
+// `*empty` says that nothing is left for now.
+static leat_err read_channel(leati_task *t, leati_reader *reader, uint32_t *budget, bool *empty)
+{
+    leati_element element;
+    while (*budget > 0 && !t->maybe_blocked) {
+        leati_read got = leati_reader_next(reader, &element);
+        leat_err err;
+        if (LEAT_LIKELY(got == LEATI_READ_ELEMENT && element.tag <= LEATI_TAG_RECORD_AT)) {
+            --*budget;
+            err = take_record(t, reader, &element);
+        } else if (got == LEATI_READ_ELEMENT) {
+            err = take_control(t, reader, &element);
+        } else if (got == LEATI_READ_EVENT) {
+            err = take_event(t, reader, &element.event);
+        } else if (got == LEATI_READ_NONE) {
+            *empty = true;
+            return LEAT_OK;
+        } else {
+            err = reader_error(t, reader, got);
+        }
+        if (LEAT_UNLIKELY(err))
+            return err;
+    }
+    return LEAT_OK;
+}
+
+static void give_back(leati_task_input *in, bool more)
+{
+    leati_gate_done(in->gate, in->current, more);
+    in->current = NULL;
+}
+
+leati_step leati_input_step(leati_task *t, uint32_t max)
+{
+    leati_task_input *in = &t->input;
+    while (in->open > 0) {
+        if (t->maybe_blocked && !leati_task_output_available(t))
+            return LEATI_STEP_BLOCKED;
+        if (max == 0)
+            return LEATI_STEP_MORE;
+        in->current = leati_gate_poll(in->gate);
+        if (!in->current)
+            return LEATI_STEP_IDLE;
+        bool empty = false;
+        leati_reader *reader = &in->readers[leati_channel_index(in->current)];
+        leat_err err = read_channel(t, reader, &max, &empty);
+        give_back(in, !empty);
+        if (err)
+            return LEATI_STEP_FAILED;
+    }
+    return LEATI_STEP_END;
+}
+
+leati_step leati_source_step(leati_task *t, uint32_t max)
+{
+    if (t->source_ended)
+        return LEATI_STEP_END;
+    if (t->maybe_blocked && !leati_task_output_available(t))
+        return LEATI_STEP_BLOCKED;
+    leat_operator *source = leati_chain_head(&t->chain);
+    leat_poll state = LEAT_POLL_MORE;
+    t->time.present = false;
+    leat_err err = source->ops->poll(source, &t->chain.outs[0], max, &state);
+    if (t->scratch_used) {
+        reset_scratch(t);
+        if (t->batch > SCRATCH_BATCH)
+            t->batch = SCRATCH_BATCH;
+    }
+    if (err)
+        return LEATI_STEP_FAILED;
+    t->source_ended = state == LEAT_POLL_END;
+    return state == LEAT_POLL_MORE   ? LEATI_STEP_MORE
+           : state == LEAT_POLL_WAIT ? LEATI_STEP_IDLE
+                                     : LEATI_STEP_END;
+}

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/task.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/thread.h"
+#include "leat/record.h"
+#include "runtime/context.h"
+#include "runtime/execution.h"
+
+// A turn is short, so that mail and neighbours are served soon; the clock is looked at between
+// batches only.
+enum { TURN_NS = 100000, BATCH_SHORT_NS = 25000, BATCH_FIRST = 16, BATCH_MOST = 1024 };
+
+bool leati_task_is_stopping(const leati_task *t)
+{
+    return atomic_load_explicit(&t->job->stopping, memory_order_acquire);
+}
+
+// --- failure
+// -----------------------------------------------------------------------------------------------------------------
+
+leat_err leati_task_record_failure(leati_task *t, leat_err err, const leat_ctx *ctx,
+                                   const char *format, va_list args)
+{
+    // What goes wrong because the job is stopping is no cause of its own, and only the first cause
+    // counts.
+    if (err == LEAT_ECANCELLED || t->failure)
+        return err;
+    t->failure = err;
+    int length =
+        snprintf(t->failure_text, sizeof t->failure_text, "%s (%u/%u): ", leat_ctx_name(ctx),
+                 t->subtask + 1, t->vertex->parallelism);
+    if (length > 0 && (size_t)length < sizeof t->failure_text)
+        vsnprintf(t->failure_text + length, sizeof t->failure_text - (size_t)length, format, args);
+    return err;
+}
+
+// --- waiting
+// -----------------------------------------------------------------------------------------------------------------
+
+static void wake_task(leati_waiter *waiter)
+{
+    leati_runnable_wake(&leati_task_of_waiter(waiter)->run);
+}
+
+static bool task_stops(void *arg)
+{
+    return leati_task_is_stopping(arg);
+}
+
+// A writer needs a segment in the middle of a record.
+static leat_err wait_mid_record(leati_waiter *waiter, bool (*ready)(void *), void *arg)
+{
+    leati_task *t = leati_task_of_waiter(waiter);
+    int64_t since = leati_clock_ns();
+    leat_err err = leati_scheduler_wait(&t->run, ready, arg, task_stops, t);
+    t->waited_ns += leati_clock_ns() - since;
+    if (err == LEAT_ETHREAD || err == LEAT_ENOMEM)
+        leati_ctx_error(&t->chain.ctx[0], err,
+                        "no thread for the worker's other tasks while this one waits");
+    return err;
+}
+
+bool leati_task_output_available(leati_task *t)
+{
+    for (uint32_t i = 0; i < t->exit_count; i++)
+        if (!leati_writer_available(t->writers[i]))
+            return false;
+    t->maybe_blocked = false;
+    return true;
+}
+
+// --- the ends of a turn
+// --------------------------------------------------------------------------------------------------------
+
+static leat_err flush_operators(leati_task *t)
+{
+    atomic_store_explicit(&t->flush_due, false, memory_order_relaxed);
+    if (!atomic_load_explicit(&t->held_back, memory_order_relaxed))
+        return LEAT_OK;
+    atomic_store_explicit(&t->held_back, false, memory_order_relaxed);
+    return leati_chain_flush(&t->chain);
+}
+
+static void flush_writers(leati_task *t)
+{
+    for (uint32_t i = 0; i < t->exit_count; i++)
+        leati_writer_flush(t->writers[i]);
+}
+
+static leat_err sleep_idle(leati_task *t, leati_turn *turn)
+{
+    flush_writers(t);
+    t->gap = LEATI_GAP_IDLE;
+    *turn = LEATI_TURN_SLEEP;
+    return t->can_flush ? flush_operators(t) : LEAT_OK;
+}
+
+static leat_err sleep_blocked(leati_task *t, leati_turn *turn)
+{
+    flush_writers(t);
+    for (uint32_t i = 0; i < t->exit_count; i++)
+        leati_writer_await(t->writers[i]);
+    if (leati_task_output_available(t)) {
+        *turn = LEATI_TURN_AGAIN;
+    } else {
+        t->gap = LEATI_GAP_SOFT;
+        *turn = LEATI_TURN_SLEEP;
+    }
+    return LEAT_OK;
+}
+
+// --- stages
+// --------------------------------------------------------------------------------------------------------------------
+
+static void set_stage(leati_task *t, leati_stage stage)
+{
+    atomic_store_explicit(&t->stage, (int)stage, memory_order_relaxed);
+}
+
+static leat_err open_task(leati_task *t)
+{
+    leat_err err = leat_scratch_create(t->allocator, &t->scratch);
+    if (!err)
+        err = leati_chain_open(&t->chain, t->exits, t->exit_count);
+    if (err)
+        return err;
+    leat_operator *head = leati_chain_head(&t->chain);
+    t->head = (leat_out){.element = head->ops->element, .target = head, .next = &t->chain.outs[0]};
+    t->can_flush = leati_chain_can_flush(&t->chain);
+    set_stage(t, LEATI_STAGE_RUNNING);
+    return LEAT_OK;
+}
+
+// Batches get longer while they are cheap and shorter when they take a turn's time.
+static void adapt_batch(leati_task *t, int64_t took_ns)
+{
+    if (took_ns < BATCH_SHORT_NS && t->batch < BATCH_MOST)
+        t->batch *= 2;
+    else if (took_ns > TURN_NS && t->batch > 1)
+        t->batch /= 2;
+}
+
+static leati_step run_batches(leati_task *t)
+{
+    int64_t start = leati_clock_ns(), before = start;
+    for (;;) {
+        leati_step step =
+            t->is_source ? leati_source_step(t, t->batch) : leati_input_step(t, t->batch);
+        int64_t now = leati_clock_ns();
+        if (step != LEATI_STEP_MORE)
+            return step;
+        adapt_batch(t, now - before);
+        before = now;
+        if (now - start >= TURN_NS || leati_mailbox_has_mail(&t->mailbox) ||
+            leati_task_is_stopping(t))
+            return step;
+    }
+}
+
+static leat_err run_input(leati_task *t, leati_turn *turn)
+{
+    atomic_store_explicit(&t->held_back, true, memory_order_relaxed);
+    switch (run_batches(t)) {
+    case LEATI_STEP_MORE:
+        *turn = LEATI_TURN_AGAIN;
+        return LEAT_OK;
+    case LEATI_STEP_IDLE:
+        return sleep_idle(t, turn);
+    case LEATI_STEP_BLOCKED:
+        return sleep_blocked(t, turn);
+    case LEATI_STEP_END:
+        set_stage(t, LEATI_STAGE_ENDING);
+        *turn = LEATI_TURN_AGAIN;
+        return t->is_source ? leat_emit_watermark(&t->chain.outs[0], LEAT_WATERMARK_MAX) : LEAT_OK;
+    case LEATI_STEP_FAILED:
+        break;
+    }
+    return t->failure ? t->failure : LEAT_EUSER;
+}
+
+// End of input of one operator after the other, in slices of a turn.
+static leat_err end_operators(leati_task *t, leati_turn *turn)
+{
+    t->time = (leati_record_time){.timestamp = INT64_MIN};
+    *turn = LEATI_TURN_AGAIN;
+    int64_t start = leati_clock_ns();
+    while (t->ending_op < t->chain.count) {
+        leat_err err = leati_chain_finish(&t->chain, t->ending_op, &t->ending_begun);
+        if (t->scratch_used) {
+            leat_scratch_reset(t->scratch);
+            t->scratch_used = false;
+        }
+        if (err == LEAT_EAGAIN) {
+            if (!leati_task_output_available(t))
+                return sleep_blocked(t, turn);
+            if (leati_clock_ns() - start >= TURN_NS)
+                return LEAT_OK;
+            continue;
+        }
+        if (err)
+            return err;
+        t->ending_op++;
+        t->ending_begun = false;
+    }
+    set_stage(t, LEATI_STAGE_CLOSING);
+    return LEAT_OK;
+}
+
+static leat_err close_task(leati_task *t, leati_turn *turn)
+{
+    static const leati_event events[] = {
+        {.tag = LEATI_TAG_END_OF_DATA, .options = 1},
+        {.tag = LEATI_TAG_END_OF_PARTITION},
+    };
+    for (uint32_t e = 0; e < sizeof events / sizeof *events; e++)
+        for (uint32_t i = 0; i < t->exit_count; i++) {
+            leat_err err = leati_writer_broadcast_event(t->writers[i], &events[e]);
+            if (err)
+                return err;
+        }
+    leat_err err = leati_chain_close(&t->chain);
+    if (!err) {
+        leati_chain_dispose(&t->chain);
+        set_stage(t, LEATI_STAGE_FINISHED);
+        *turn = LEATI_TURN_END;
+    }
+    return err;
+}
+
+static leat_err run_stage(leati_task *t, leati_turn *turn)
+{
+    if (leati_task_is_stopping(t))
+        return LEAT_ECANCELLED;
+    if (leati_mailbox_has_mail(&t->mailbox))
+        leati_mailbox_run_batch(&t->mailbox);
+    if (atomic_load_explicit(&t->flush_due, memory_order_relaxed)) {
+        leat_err err = flush_operators(t);
+        if (err)
+            return err;
+    }
+    switch ((leati_stage)atomic_load_explicit(&t->stage, memory_order_relaxed)) {
+    case LEATI_STAGE_OPENING:
+        *turn = LEATI_TURN_AGAIN;
+        return open_task(t);
+    case LEATI_STAGE_RUNNING:
+        return run_input(t, turn);
+    case LEATI_STAGE_ENDING:
+        return end_operators(t, turn);
+    default:
+        return close_task(t, turn);
+    }
+}
+
+static void stop_task(leati_task *t, leat_err err)
+{
+    bool cancelled = err == LEAT_ECANCELLED && !t->failure;
+    if (!cancelled)
+        leati_job_fail(t->job, t->failure ? t->failure : err, t->failure_text);
+    leati_chain_dispose(&t->chain);
+    set_stage(t, cancelled ? LEATI_STAGE_CANCELED : LEATI_STAGE_FAILED);
+}
+
+// --- accounting
+// ------------------------------------------------------------------------------------------------------------------
+
+static void add_ns(_Atomic int64_t *counter, int64_t ns)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + ns,
+                          memory_order_relaxed);
+}
+
+static void account_gap(leati_task *t, int64_t now)
+{
+    int64_t ns = now - t->stamp_ns;
+    add_ns(t->gap == LEATI_GAP_IDLE   ? &t->idle_ns
+           : t->gap == LEATI_GAP_SOFT ? &t->soft_ns
+                                      : &t->busy_ns,
+           ns);
+    t->stamp_ns = now;
+    t->gap = LEATI_GAP_READY;
+}
+
+static void publish_counts(leati_task *t)
+{
+    uint64_t bytes_in = t->extra_bytes_in, records_out = t->extra_out,
+             bytes_out = t->extra_bytes_out;
+    for (uint32_t i = 0; i < t->input.channels; i++)
+        bytes_in += t->input.readers[i].bytes;
+    for (uint32_t i = 0; i < t->exit_count; i++) {
+        uint64_t records, bytes;
+        leati_writer_counts(t->writers[i], &records, &bytes);
+        records_out += records;
+        bytes_out += bytes;
+    }
+    atomic_store_explicit(&t->records_in, t->input.records + t->extra_in, memory_order_relaxed);
+    atomic_store_explicit(&t->bytes_in, bytes_in, memory_order_relaxed);
+    atomic_store_explicit(&t->records_out, records_out, memory_order_relaxed);
+    atomic_store_explicit(&t->bytes_out, bytes_out, memory_order_relaxed);
+}
+
+static void account_turn(leati_task *t)
+{
+    int64_t now = leati_clock_ns();
+    add_ns(&t->busy_ns, now - t->stamp_ns - t->waited_ns);
+    add_ns(&t->hard_ns, t->waited_ns);
+    t->stamp_ns = now;
+    t->waited_ns = 0;
+    publish_counts(t);
+}
+
+static leati_turn task_turn(leati_runnable *run)
+{
+    leati_task *t = leati_task_of_runnable(run);
+    account_gap(t, leati_clock_ns());
+    leati_turn turn = LEATI_TURN_AGAIN;
+    leat_err err = run_stage(t, &turn);
+    // A failure that a user function did not pass on is still one.
+    if (!err)
+        err = t->failure;
+    if (err) {
+        stop_task(t, err);
+        turn = LEATI_TURN_END;
+    }
+    account_turn(t);
+    return turn;
+}
+
+// --- life
+// ------------------------------------------------------------------------------------------------------------------------
+
+static void task_ended(leati_runnable *run)
+{
+    leati_task *t = leati_task_of_runnable(run);
+    leati_service_unwatch(t->job->runtime->service, &t->watch);
+    leati_mailbox_close(&t->mailbox);
+    for (uint32_t i = 0; i < t->exit_count; i++)
+        leati_local_pool_close(t->pools[i]);
+    leati_job_task_ended(t->job);
+}
+
+static void readable(leati_watch *watch)
+{
+    leati_task *t = (leati_task *)((char *)watch - offsetof(leati_task, watch));
+    leati_runnable_wake(&t->run);
+}
+
+leat_err leati_task_init(leati_task *t, leat_job *job, const leat_allocator *allocator,
+                         const leati_vertex *vertex, uint32_t subtask, uint32_t home)
+{
+    t->waiter = (leati_waiter){.wake = wake_task, .wait = wait_mid_record};
+    t->watch.run = readable;
+    t->job = job;
+    t->allocator = allocator;
+    t->vertex = vertex;
+    t->subtask = subtask;
+    t->is_source = vertex->ops[0].node->flags & LEATI_NODE_SOURCE;
+    t->batch = BATCH_FIRST;
+    leati_mailbox_init(&t->mailbox);
+    leati_runnable_init(&t->run, job->runtime->scheduler, home, task_turn, task_ended);
+    t->stamp_ns = leati_clock_ns();
+    atomic_store_explicit(&t->deployed_ns, t->stamp_ns, memory_order_relaxed);
+    return leati_chain_init(&t->chain, allocator, t, vertex);
+}
+
+void leati_task_fini(leati_task *t)
+{
+    if (!t->job)
+        return;
+    leati_chain_fini(&t->chain);
+    for (uint32_t i = 0; t->writers && i < t->exit_count; i++)
+        leati_writer_destroy(&t->writers[i]);
+    leati_input_fini(&t->input, t->allocator);
+    leat_scratch_destroy(&t->scratch);
+    leati_free(t->allocator, t->writers);
+    leati_free(t->allocator, t->exits);
+    leati_mailbox_fini(&t->mailbox);
+}

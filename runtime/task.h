@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// A task: one chain of operators in one subtask, with its input gate, its record writers and its
+// mailbox.
+//
+// Threading. A task is scheduled cooperatively; whatever is marked "task" below is touched only by
+// the thread that gives it its turn. Others reach it by mail, by making a channel or a pool
+// available, and by the job's stop flag; then they wake it.
+//
+// Life cycle, a stage a turn or many: opening → running → ending (end_input and finish of each
+// operator, head first) → closing (end events to all readers, close of each operator) → ended. Any
+// error, or the job's stop flag, leads straight to disposal. See docs/threads.md for the steps of a
+// turn.
+//
+// Bounds. What a task holds beside its pools: one decoded record, the readers' partial records
+// (each at most record.max-size), scratch memory.
+#ifndef LEATI_RUNTIME_TASK_H
+#define LEATI_RUNTIME_TASK_H
+
+#include <stdarg.h>
+#include <stddef.h>
+
+#include "leat/execute.h"
+#include "network/reader.h"
+#include "network/writer.h"
+#include "runtime/chain.h"
+#include "runtime/mailbox.h"
+#include "runtime/scheduler.h"
+#include "runtime/service.h"
+#include "runtime/valve.h"
+
+// The input of a task: channels from all producers of its in-edges.
+typedef struct leati_task_input {
+    const leat_type *type;
+    uint32_t channels; // 0 in sources
+    leati_gate *gate;
+    leati_reader *readers; // one a channel
+    leati_valve *valve;
+    void *record;           // decoded into
+    leati_channel *current; // polled from the gate and not given back, or NULL
+    uint32_t open;          // channels that have not ended
+    uint64_t records;
+} leati_task_input;
+
+typedef enum leati_stage {
+    LEATI_STAGE_OPENING,
+    LEATI_STAGE_RUNNING,
+    LEATI_STAGE_ENDING,
+    LEATI_STAGE_CLOSING,
+    LEATI_STAGE_FINISHED,
+    LEATI_STAGE_FAILED,
+    LEATI_STAGE_CANCELED,
+} leati_stage;
+
+// What the time between two turns is spent on.
+typedef enum leati_gap {
+    LEATI_GAP_READY, // waiting for a worker: counts as busy
+    LEATI_GAP_IDLE,
+    LEATI_GAP_SOFT,
+} leati_gap;
+
+enum { LEATI_FAILURE_TEXT = 1024 };
+
+struct leati_task {
+    leati_waiter waiter; // first: pools, gates and writers know the task by it
+    leati_runnable run;
+    // Immutable after deployment.
+    leat_job *job;
+    const leat_allocator *allocator;
+    const leati_vertex *vertex;
+    uint32_t subtask;
+    uint32_t exit_count; // writers, and what belongs to each
+    leati_writer **writers;
+    leati_local_pool **pools;
+    leati_chain_exit *exits;
+    bool is_source;
+    // Any thread.
+    leati_mailbox mailbox;
+    leati_watch watch;
+    _Atomic bool flush_due; // the timer asks for the operators' flush hooks
+    _Atomic bool held_back; // something was processed since the last flush
+    // Task.
+    leati_chain chain;
+    leati_task_input input;
+    leat_out head; // what feeds the chain's head
+    uint32_t ending_op;
+    bool ending_begun;
+    bool source_ended;
+    bool maybe_blocked; // a writer says: look whether output is still available
+    bool can_flush;
+    leati_record_time time;
+    leat_scratch *scratch;
+    bool scratch_used;
+    uint32_t batch;   // records between two looks at the clock
+    leat_err failure; // the first error of this task, and its text
+    char failure_text[LEATI_FAILURE_TEXT];
+    int64_t stamp_ns;
+    leati_gap gap;
+    int64_t waited_ns; // mid-record, in the present turn
+    uint64_t extra_in, extra_bytes_in, extra_out, extra_bytes_out; // counted by sources and sinks
+    // Written by the task, read by anyone (relaxed).
+    _Atomic int stage;
+    _Atomic int64_t deployed_ns, busy_ns, idle_ns, soft_ns, hard_ns;
+    _Atomic uint64_t records_in, bytes_in, records_out, bytes_out;
+};
+
+// Prepares a zeroed task; what its deployment adds (input, writers) comes afterwards.
+LEAT_MUST_USE leat_err leati_task_init(leati_task *task, leat_job *job,
+                                       const leat_allocator *allocator, const leati_vertex *vertex,
+                                       uint32_t subtask, uint32_t home);
+// Frees everything; also a task that was only partly prepared.
+void leati_task_fini(leati_task *task);
+
+// Records the first error of the task. Returns `err`.
+leat_err leati_task_record_failure(leati_task *task, leat_err err, const leat_ctx *ctx,
+                                   const char *format, va_list args);
+// Whether another record may be started.
+bool leati_task_output_available(leati_task *task);
+bool leati_task_is_stopping(const leati_task *task);
+
+// --- input.c
+// -------------------------------------------------------------------------------------------------------------
+
+typedef enum leati_step {
+    LEATI_STEP_MORE,    // the budget is used up
+    LEATI_STEP_IDLE,    // no input for now
+    LEATI_STEP_BLOCKED, // output is not available
+    LEATI_STEP_END,     // no input ever again
+    LEATI_STEP_FAILED,  // the failure is recorded
+} leati_step;
+
+LEAT_MUST_USE leat_err leati_input_init(leati_task_input *input, const leat_allocator *allocator,
+                                        const leat_type *type, uint32_t channels,
+                                        leati_waiter *waiter);
+void leati_input_fini(leati_task_input *input, const leat_allocator *allocator);
+// Processes at most `max` records.
+leati_step leati_input_step(leati_task *task, uint32_t max);
+leati_step leati_source_step(leati_task *task, uint32_t max);
+
+static inline leati_task *leati_task_of_waiter(leati_waiter *waiter)
+{
+    return (leati_task *)waiter;
+}
+
+static inline leati_task *leati_task_of_runnable(leati_runnable *run)
+{
+    return (leati_task *)((char *)run - offsetof(leati_task, run));
+}
+
+#endif
