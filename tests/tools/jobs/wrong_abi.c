@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// A job file of another age.
+#include "leat/base.h"
+#include "leat/env.h"
+
+LEAT_API extern const uint32_t leat_job_abi;
+LEAT_API void leat_job_main(leat_env *env, int argc, char **argv);
+const uint32_t leat_job_abi = LEAT_ABI + 41;
+
+void leat_job_main(leat_env *env, int argc, char **argv)
+{
+    leat_env_fail(env, LEAT_EINVAL, "this must not be called");
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The `leat` program: finds the verb and runs it.
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/text.h"
+#include "tools/verbs.h"
+
+static const leati_verb *const verbs[] = {&leati_verb_run, &leati_verb_plan, &leati_verb_config,
+                                          &leati_verb_version, &leati_verb_help};
+enum { VERB_COUNT = sizeof verbs / sizeof *verbs };
+
+const leati_verb *leati_verb_at(size_t index)
+{
+    return index < VERB_COUNT ? verbs[index] : NULL;
+}
+
+const leati_verb *leati_verb_find(const char *name)
+{
+    const char *names[VERB_COUNT];
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        names[i] = verbs[i]->name;
+        if (!strcmp(name, names[i]))
+            return verbs[i];
+    }
+    const char *nearest = leati_nearest(name, names, VERB_COUNT);
+    fprintf(stderr, "leat: there is no verb \"%s\"", name);
+    if (nearest)
+        fprintf(stderr, "; did you mean \"%s\"?\n", nearest);
+    else
+        fprintf(stderr, "; `leat help` lists them\n");
+    return NULL;
+}
+
+int leati_print_and_check(const char *text)
+{
+    if (fputs(text, stdout) >= 0 && fflush(stdout) == 0)
+        return LEATI_EXIT_OK;
+    fprintf(stderr, "leat: cannot write to standard output: %s\n", strerror(errno));
+    return LEATI_EXIT_FAILED;
+}
+
+// A descriptor that the caller has closed would be given to the next file that is opened, and a
+// job's results might end in it. It is filled with one that can be used in the wrong direction
+// only, so that the job gets the error it would have got.
+static void fill_standard_descriptors(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
+}
+
+int main(int argc, char **argv)
+{
+    fill_standard_descriptors();
+    if (argc < 2) {
+        fputs("leat: a verb is missing, `leat run JOB.so` say; `leat help` lists them\n", stderr);
+        return LEATI_EXIT_USAGE;
+    }
+    const char *name = argv[1];
+    if (!strcmp(name, "--help") || !strcmp(name, "-h"))
+        name = "help";
+    if (!strcmp(name, "--version") || !strcmp(name, "-V"))
+        name = "version";
+    const leati_verb *verb = leati_verb_find(name);
+    if (!verb)
+        return LEATI_EXIT_USAGE;
+    return verb->run(verb, argc - 1, argv + 1);
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings of jemalloc, which only this program links: a library that brought its own allocator
+// could not be loaded into every program. Memory segments come from pools of their own, so jemalloc
+// serves state and control data, where a small and steady footprint counts for more than speed.
+//
+// thp and metadata_thp: huge pages make the process several times larger than what it uses.
+// background_thread: without it, memory that idle threads have freed never goes back to the system.
+#include <jemalloc/jemalloc.h>
+
+#include "leat/base.h"
+
+// jemalloc looks this symbol up when the program starts. The environment variable MALLOC_CONF is
+// read after it and wins.
+LEAT_API const char *malloc_conf = "thp:never,metadata_thp:disabled,background_thread:true";

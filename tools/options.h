@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of all verbs: one table of options, one way to read it.
+#ifndef LEATI_TOOLS_OPTIONS_H
+#define LEATI_TOOLS_OPTIONS_H
+
+#include "leat/plan.h"
+#include "tools/verbs.h"
+
+// A configuration key and its value, from -D or from an option that stands for a key.
+typedef struct leati_setting {
+    const char *option; // as it was written: "-D", "-p"
+    const char *key, *value;
+} leati_setting;
+
+// Everything borrows from argv, which `-D key=value` cuts at its first "=".
+typedef struct leati_options {
+    bool help, stats, quiet;
+    const char *name; // NULL: not given
+    leat_plan_format format;
+    leati_setting *settings; // in the order in which they were written
+    size_t setting_count, setting_capacity;
+    char *job;       // the job file; NULL for verbs that take none
+    char **job_argv; // the job file and what stands behind "--", then NULL
+    int job_argc;
+} leati_options;
+
+// Returns LEATI_EXIT_OK or LEATI_EXIT_USAGE, and has told the user why. Call fini in both cases.
+leati_exit leati_options_parse(leati_options *options, const leati_verb *verb, int argc,
+                               char **argv);
+void leati_options_fini(leati_options *options);
+
+#endif

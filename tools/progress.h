@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The progress line of a running job: records read, their rate, and which task is held back most.
+#ifndef LEATI_TOOLS_PROGRESS_H
+#define LEATI_TOOLS_PROGRESS_H
+
+#include "leat/execute.h"
+#include "tools/console.h"
+
+typedef struct leati_progress {
+    leati_console *console;
+    const leat_job *job;
+    double started; // s, monotonic clock
+    // The figures that rates are measured from, taken once a second.
+    double window_start;
+    uint64_t window_records;
+    uint64_t *held_ns; // one for each task; NULL when out of memory: from the job's start then
+} leati_progress;
+
+// Seconds of the monotonic clock.
+double leati_now(void);
+
+void leati_progress_init(leati_progress *progress, leati_console *console, const leat_job *job);
+void leati_progress_fini(leati_progress *progress);
+// Redraws the line; cheap when there is none.
+void leati_progress_draw(leati_progress *progress);
+
+#endif

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tasks of a job have done, for people.
+#ifndef LEATI_TOOLS_STATS_H
+#define LEATI_TOOLS_STATS_H
+
+#include "leat/execute.h"
+
+// The records that the sources have read so far.
+uint64_t leati_stats_records_read(const leat_job *job);
+
+// Splits a whole into percentages that sum to exactly 100 (largest remainder); all 0 when the whole
+// is 0.
+void leati_stats_percent(const uint64_t *parts, uint32_t *percent, size_t count);
+
+// Prints the table of tasks, the bottleneck if there is one, and how it all went, to standard
+// error.
+void leati_stats_print(const leat_job *job, double seconds);
+
+#endif
