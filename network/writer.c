@@ -65,6 +65,16 @@ static bool lane_has_room(const leati_writer *writer, uint32_t lane)
     return true;
 }
 
+// Whether a channel has as much queued as it may before a record is started. The open segment does
+// not count: with timeout -1 nobody may ever ask for it, and a writer that waited for its reader
+// would wait for itself.
+static bool channel_is_full(const leati_writer *writer, uint32_t channel)
+{
+    uint32_t length = leati_channel_length(writer->channels[channel]);
+    uint32_t open = writer->lanes[writer->shared ? 0 : channel].segment ? 1 : 0;
+    return length >= writer->options.max_segments + open;
+}
+
 typedef struct waiting {
     leati_writer *writer;
     uint32_t index;
@@ -112,7 +122,7 @@ static void enqueue_segment(leati_writer *writer, uint32_t lane, leati_segment *
     bool full = false;
     for (uint32_t i = first; i < last; i++) {
         leati_channel_add_segment(writer->channels[i], segment);
-        full = full || leati_channel_length(writer->channels[i]) >= writer->options.max_segments;
+        full = full || channel_is_full(writer, i);
     }
     if (full || !leati_local_pool_available(writer->options.pool))
         *writer->options.maybe_blocked = true;
@@ -258,7 +268,7 @@ bool leati_writer_available(leati_writer *writer)
     if (!leati_local_pool_available(writer->options.pool))
         return false;
     for (uint32_t i = 0; i < writer->count; i++)
-        if (leati_channel_length(writer->channels[i]) >= writer->options.max_segments)
+        if (channel_is_full(writer, i))
             return false;
     return true;
 }

@@ -34,7 +34,8 @@ typedef struct leati_writer_options {
     uint32_t consumers; // parallelism of the consumer, and its max parallelism: for hashing
     uint32_t max_parallelism;
     int64_t buffer_timeout_ms;
-    uint32_t max_segments; // per channel, before no further record is started
+    // Per channel, beside the open one, before no further record is started; at least 1.
+    uint32_t max_segments;
     uint32_t max_record_size;
     leati_local_pool *pool;
     leati_waiter *waiter;          // the task
@@ -47,27 +48,31 @@ typedef struct leati_writer_options {
     leat_err (*failed)(leat_ctx *ctx, leat_err err, const char *format, ...) LEAT_PRINTF(3, 4);
 } leati_writer_options;
 
-// `channels[i]` is the channel to the i-th consumer that this subtask feeds; borrowed.
+// `channels[i]` is the channel to the i-th consumer that this subtask feeds; borrowed. LEAT_EINVAL
+// for a partitioner that is not known here (LEATI_PARTITION_CUSTOM) or counts that do not fit it;
+// LEAT_ENOMEM.
 LEAT_MUST_USE leat_err leati_writer_create(const leati_writer_options *options,
                                            leati_channel *const *channels, leati_writer **writer);
 void leati_writer_destroy(leati_writer **writer);
 // The writer as an operator: element writes a record, watermark broadcasts; it has no other hooks
-// and disposing it does nothing.
+// and disposing it does nothing. LEAT_ECANCELLED when a wait was cancelled; then nothing more can
+// be written. Any other error leaves the writer as it was before the record.
 leat_operator *leati_writer_operator(leati_writer *writer);
 
-// Whether another record may be started: an idle segment in the pool and no channel above its
-// bound.
+// Whether another record may be started: an idle segment in the pool and no channel at its bound.
 bool leati_writer_available(leati_writer *writer);
-// Registers the task for a wake-up when that may have changed. Look again afterwards.
+// Registers the task, with the pool, for a wake-up when that may have changed. Look again
+// afterwards.
 void leati_writer_await(leati_writer *writer);
-// Makes everything written visible to the readers: when the task has no more input for now. Does
-// nothing with timeout -1. True when some reader was notified.
+// When the task has no more input for now: makes everything written visible to the readers (not
+// with timeout -1) and gives excess segments back. True when some reader was notified.
 bool leati_writer_flush(leati_writer *writer);
 // The same from the timer's thread, for writers with a positive timeout.
 void leati_writer_tick(leati_writer *writer);
 // Finishes all open segments and queues the event on every channel; waits for room where it must.
+// A priority event goes out at once and finishes nothing.
 LEAT_MUST_USE leat_err leati_writer_broadcast_event(leati_writer *writer, const leati_event *event);
-// Any thread; relaxed.
+// What was written: a broadcast record counts once. Any thread; relaxed.
 void leati_writer_counts(const leati_writer *writer, uint64_t *records, uint64_t *bytes);
 
 #endif
