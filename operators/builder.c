@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operators/builder.h"
+
+#include "base/alloc.h"
+
+leat_stream *leati_builder_fault(leat_env *env, const char *call, const char *what)
+{
+    if (env)
+        leat_env_fail(env, LEAT_EINVAL, "%s: %s", call, what);
+    return leati_graph_inert(env);
+}
+
+bool leati_builder_input(leat_stream *in)
+{
+    return leati_stream_type(in) != NULL;
+}
+
+void *leati_operator_create(leat_ctx *ctx, size_t size_bytes, const leat_operator_ops *ops)
+{
+    leat_operator *op = leati_calloc(leat_ctx_allocator(ctx), 1, size_bytes);
+    if (op)
+        *op = (leat_operator){.ops = ops, .ctx = ctx};
+    return op;
+}
+
+void leati_operator_dispose(leat_operator *self)
+{
+    leati_free(leat_ctx_allocator(self->ctx), self);
+}

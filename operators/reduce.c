@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// leat_reduce: folds the records of each key into one of the same type.
+#include "operators/fold.h"
+
+typedef struct reduce_config {
+    leati_fold_config fold;
+    leat_reduce_fn fn;
+} reduce_config;
+
+typedef struct reduce_operator {
+    leati_fold fold;
+    leat_reduce_fn fn;
+} reduce_operator;
+
+static leat_err reduce_element(leat_operator *self, const void *record, leat_out *out)
+{
+    reduce_operator *op = (reduce_operator *)self;
+    leati_fold_key key;
+    void *accumulator;
+    leat_err err = leati_fold_find(&op->fold, record, &key, &accumulator);
+    if (LEAT_UNLIKELY(err != LEAT_OK))
+        return err;
+    if (accumulator) {
+        int result = op->fn(self->ctx, accumulator, record);
+        if (LEAT_UNLIKELY(result != 0))
+            return leati_ctx_user_failure(self->ctx, "the reduce function", result);
+        err = leati_fold_own(&op->fold, &accumulator);
+    } else {
+        err = leati_fold_insert(&op->fold, &key, record, &accumulator);
+    }
+    if (LEAT_UNLIKELY(err != LEAT_OK) || op->fold.final_only)
+        return err;
+    return leat_collect(out, accumulator);
+}
+
+static leat_err reduce_emit(leati_fold *fold, const void *accumulator, leat_out *out)
+{
+    return leat_collect(out, accumulator);
+}
+
+static leat_err reduce_finish(leat_operator *self, leat_out *out)
+{
+    return leati_fold_finish((leati_fold *)self, reduce_emit, out);
+}
+
+static const leat_operator_ops reduce_ops = {
+    .kind = "reduce",
+    .open = leati_fold_open,
+    .element = reduce_element,
+    .finish = reduce_finish,
+    .dispose = leati_fold_dispose,
+};
+
+leat_err leati_reduce_create(const leat_factory *factory, leat_ctx *ctx, leat_operator **op)
+{
+    const reduce_config *config = factory->config;
+    reduce_operator *reduce = leati_operator_create(ctx, sizeof *reduce, &reduce_ops);
+    if (!reduce)
+        return LEAT_ENOMEM;
+    reduce->fn = config->fn;
+    leati_fold_init(&reduce->fold, &config->fold, leat_ctx_in_type(ctx));
+    *op = &reduce->fold.base;
+    return LEAT_OK;
+}
+
+leat_stream *leat_reduce(leat_stream *keyed, leat_reduce_fn fn)
+{
+    leat_env *env = leati_stream_env(keyed);
+    if (!leati_builder_input(keyed))
+        return leati_graph_inert(env);
+    if (!fn)
+        return leati_builder_fault(env, "leat_reduce", "the function is NULL");
+    reduce_config *config = leat_env_alloc(env, sizeof *config);
+    if (!config)
+        return leati_graph_inert(env);
+    config->fn = fn;
+    return leati_graph_add(env, keyed,
+                           &(leati_node_spec){.kind = "reduce",
+                                              .flags = LEATI_NODE_NEEDS_KEY,
+                                              .out_type = leati_stream_type(keyed),
+                                              .factory = {leati_reduce_create, config},
+                                              .detail = "updates"});
+}
