@@ -87,14 +87,17 @@ static bool check_header(int fd, ElfW(Ehdr) * header, reason why)
     return true;
 }
 
-// Every byte that the loader will map must be there.
+// Every byte that the loader will map must be there. The section headers are not mapped, but they
+// stand at the end of the file: without them it was cut off, whatever is still there.
 static bool check_segments(int fd, const ElfW(Ehdr) * header, uint64_t file_size, reason why)
 {
     if (header->e_phentsize != sizeof(ElfW(Phdr)) || header->e_phnum == 0)
         return refuse(why, "is not a shared object that can be loaded: it has no segments");
+    uint64_t end, sections = (uint64_t)header->e_shnum * header->e_shentsize;
+    if (__builtin_add_overflow((uint64_t)header->e_shoff, sections, &end) || end > file_size)
+        return refuse(why, "is truncated: its section headers are not there");
     for (uint64_t i = 0; i < header->e_phnum; i++) {
         ElfW(Phdr) segment;
-        uint64_t end;
         if (read_at(fd, &segment, sizeof segment, header->e_phoff + i * sizeof segment))
             return refuse(why, "is truncated: its program headers are not whole");
         if (segment.p_type != PT_LOAD)

@@ -29,7 +29,7 @@ fi
 size=$(wc -c <"$lines")
 cut_everywhere() {
     local at
-    for at in 1 3 4 20 63 64 100 512 "$((size / 4))" "$((size / 2))" "$((size * 3 / 4))"; do
+    for at in 1 3 4 20 63 64 100 512 "$((size / 4))" "$((size / 2))" "$((size * 3 / 4))" "$((size - 1))"; do
         head -c "$at" "$lines" >"$work/cut.so"
         leat_run run "$work/cut.so"
         refused 3 "$work/cut.so" || { printf 'cut at %s\n' "$at"; return 1; }
