@@ -94,7 +94,7 @@ char *leati_type_text(leati_arena *arena, const leat_type *type)
     size_t size = type ? leat_type_print(type, NULL, 0) : 0;
     char *text = leati_arena_alloc(arena, size + 1);
     if (text && size)
-        leat_type_print(type, text, size);
+        leat_type_print(type, text, size + 1);
     return text;
 }
 

@@ -81,20 +81,26 @@ static bool same_layout(const leat_type *a, const leat_type *b)
 }
 
 // The field names as they show in pictures and in the digest: "user, country", whatever the blanks
-// were. NULL when out of memory.
+// around them were. NULL when out of memory.
 static char *normal_text(leati_arena *arena, const char *fields)
 {
-    static const char blanks[] = " \t\n\r\v\f";
-    if (!fields || fields[strspn(fields, blanks)] == '\0')
+    static const char blanks[] = " \t\n\r";
+    if (!fields || !*fields)
         return leati_arena_strdup(arena, "<record>");
     char *text = leati_arena_alloc(arena, 2 * strlen(fields) + 1);
     char *to = text;
-    for (const char *p = fields; text && *p; p++) {
-        if (strchr(blanks, *p))
-            continue;
-        *to++ = *p;
-        if (*p == ',')
-            *to++ = ' ';
+    for (const char *name = fields; text;) {
+        name += strspn(name, blanks);
+        size_t whole = strcspn(name, ","), size = whole;
+        while (size > 0 && strchr(blanks, name[size - 1]))
+            size--;
+        memcpy(to, name, size);
+        to += size;
+        if (name[whole] == '\0')
+            break;
+        memcpy(to, ", ", 2);
+        to += 2;
+        name += whole + 1;
     }
     return text;
 }
@@ -114,7 +120,7 @@ static void refuse_fields(const key_call *call, leat_err err, const char *why, c
         leati_graph_fault(call->in, err, "leat_key_by: %s", why ? why : leat_err_message(err));
         return;
     }
-    size_t length = at ? strcspn(at, ", \t\n") : 0;
+    size_t length = at ? strcspn(at, ",") : 0;
     leati_graph_fault(call->in, err, "leat_key_by(\"%s\"): %s%s%.*s%s; its records are %s",
                       call->fields ? call->fields : "", why ? why : "not a key",
                       length ? ": \"" : "", (int)length, length ? at : "", length ? "\"" : "",
