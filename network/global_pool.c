@@ -312,19 +312,31 @@ static void unlink_pool(leati_global_pool *global, leati_local_pool *pool)
     pool->closed = true;
 }
 
-void leati_global_withdraw(leati_global_pool *global, leati_local_pool *pool, leati_segment *idle)
+// Puts a list of segments in the free list; returns how many they were.
+static uint32_t push_all_free(leati_global_pool *global, leati_segment *segment)
+{
+    uint32_t count = 0;
+    while (segment) {
+        leati_segment *next = segment->next;
+        push_free(global, segment);
+        count++;
+        segment = next;
+    }
+    return count;
+}
+
+void leati_global_withdraw(leati_global_pool *global, leati_local_pool *pool)
 {
     pthread_mutex_lock(&global->lock);
     unlink_pool(global, pool);
     global->minima -= pool->minimum;
     global->owed -= missing(pool);
-    uint32_t held = held_by(pool);
-    while (idle) {
-        leati_segment *next = idle->next;
-        push_free(global, idle);
-        held--;
-        idle = next;
-    }
+    // Under the lock: a segment that finds the mark comes here, and must find the pool closed.
+    leati_segment *returned = atomic_exchange_explicit(
+        &pool->returned, leati_pool_closed_mark(pool), memory_order_acq_rel);
+    uint32_t held = held_by(pool) - push_all_free(global, pool->idle);
+    held -= push_all_free(global, returned);
+    pool->idle = NULL;
     atomic_store_explicit(&pool->held, held, memory_order_relaxed);
     global->orphans += held;
     share_out(global);

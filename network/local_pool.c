@@ -24,13 +24,6 @@ static uint32_t limit_of(const leati_local_pool *pool)
     return atomic_load_explicit(&pool->limit, memory_order_relaxed);
 }
 
-// Stands in `returned` once the pool is closed, so that closing and coming home cannot miss each
-// other.
-static leati_segment *closed_mark(const leati_local_pool *pool)
-{
-    return (leati_segment *)(void *)(uintptr_t)pool;
-}
-
 leat_err leati_local_pool_create(leati_global_pool *global, const leati_local_pool_options *options,
                                  leati_local_pool **pool)
 {
@@ -139,21 +132,9 @@ void leati_local_pool_close(leati_local_pool *pool)
     if (pool->ended)
         return;
     pool->ended = true;
-    leati_segment *idle = pool->idle;
-    pool->idle = NULL;
-    leati_segment *returned =
-        atomic_exchange_explicit(&pool->returned, closed_mark(pool), memory_order_acq_rel);
-    if (!idle) {
-        idle = returned;
-    } else {
-        leati_segment *last = idle;
-        while (last->next)
-            last = last->next;
-        last->next = returned;
-    }
     // From here on nobody has a reason to wake the owner.
     atomic_exchange_explicit(&pool->waiting, 0, memory_order_acq_rel);
-    leati_global_withdraw(pool->global, pool, idle);
+    leati_global_withdraw(pool->global, pool);
 }
 
 void leati_local_pool_destroy(leati_local_pool **pool)
@@ -198,7 +179,7 @@ bool leati_segment_drop(leati_segment *segment)
         return false;
     leati_segment *head = atomic_load_explicit(&pool->returned, memory_order_relaxed);
     do {
-        if (head == closed_mark(pool)) {
+        if (head == leati_pool_closed_mark(pool)) {
             leati_global_take_back(pool->global, pool, segment);
             return false;
         }

@@ -63,16 +63,22 @@ struct leati_local_pool {
     leati_local_pool *waiting_next;
 
     // Any thread.
-    // What came home since the owner last looked. The pool's own address once it is closed.
+    // What came home since the owner last looked; leati_pool_closed_mark once it is closed.
     _Alignas(LEATI_CACHE_LINE) _Atomic(leati_segment *) returned;
     _Atomic uint32_t waiting; // 1: the owner wants to be woken
     _Atomic uint64_t homed;   // segments that came home so far
 };
 
+// Stands in `returned` once the pool is closed, so that closing and coming home cannot miss each
+// other.
+static inline leati_segment *leati_pool_closed_mark(const leati_local_pool *pool)
+{
+    return (leati_segment *)(void *)(uintptr_t)pool;
+}
+
 // LEAT_ENOBUFS when the minimum was not promised.
 LEAT_MUST_USE leat_err leati_global_enrol(leati_global_pool *global, leati_local_pool *pool);
-// `idle` is a list of segments that belong to the pool and are not in use.
-void leati_global_withdraw(leati_global_pool *global, leati_local_pool *pool, leati_segment *idle);
+void leati_global_withdraw(leati_global_pool *global, leati_local_pool *pool);
 // One segment for the pool, which may hold `beyond` more than its limit; or NULL.
 leati_segment *leati_global_take(leati_global_pool *global, leati_local_pool *pool,
                                  uint32_t beyond);
