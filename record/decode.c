@@ -358,7 +358,7 @@ static const uint8_t *decode_composed(const leat_type *type, const uint8_t *from
     default:
         if (type->codec)
             return type->codec->decode(type, from, end, value, decoder);
-        return leat_codec_decode_from(type, 0, from, end, value, decoder);
+        return leat_codec_decode_struct(type, from, end, value, decoder);
     }
 }
 
@@ -381,12 +381,6 @@ const uint8_t *leat_codec_decode(const leat_type *type, const uint8_t *from, con
 const uint8_t *leat_codec_decode_from(const leat_type *type, uint32_t index, const uint8_t *from,
                                       const uint8_t *end, void *record, leat_decoder *decoder)
 {
-    if (index == 0) {
-        size_t count;
-        from = read_count(from, end, 0x90, 0xdc, &count);
-        if (!from || count != type->field_count)
-            return corrupt(decoder);
-    }
     const leat_field *last = type->fields + type->field_count;
     for (const leat_field *field = type->fields + index; field < last; field++) {
         void *value = (char *)record + field->offset;
@@ -406,6 +400,16 @@ const uint8_t *leat_codec_decode_from(const leat_type *type, uint32_t index, con
     return from;
 }
 
+const uint8_t *leat_codec_decode_struct(const leat_type *type, const uint8_t *from,
+                                        const uint8_t *end, void *record, leat_decoder *decoder)
+{
+    size_t count;
+    from = read_count(from, end, 0x90, 0xdc, &count);
+    if (!from || count != type->field_count)
+        return corrupt(decoder);
+    return leat_codec_decode_from(type, 0, from, end, record, decoder);
+}
+
 leat_err leat_record_decode(const leat_type *type, const uint8_t *from, size_t size_bytes,
                             void *record, leat_scratch *scratch)
 {
@@ -417,7 +421,7 @@ leat_err leat_record_decode(const leat_type *type, const uint8_t *from, size_t s
     if (LEAT_LIKELY(type->codec != NULL))
         next = type->codec->decode(type, from, end, record, &decoder);
     else if (type->kind == LEAT_STRUCT)
-        next = leat_codec_decode_from(type, 0, from, end, record, &decoder);
+        next = leat_codec_decode_struct(type, from, end, record, &decoder);
     else
         next = leat_codec_decode(type, from, end, record, &decoder);
     if (LEAT_LIKELY(next == end))

@@ -110,7 +110,7 @@ uint8_t *leat_codec_encode(const leat_type *type, const void *value, uint8_t *to
     case LEAT_STRUCT:
         if (type->codec)
             return type->codec->encode(type, value, to, end);
-        return leat_codec_encode_from(type, 0, value, to, end);
+        return leat_codec_encode_struct(type, value, to, end);
     default:
         return encode_scalar(type->kind, value, to, end);
     }
@@ -119,11 +119,6 @@ uint8_t *leat_codec_encode(const leat_type *type, const void *value, uint8_t *to
 uint8_t *leat_codec_encode_from(const leat_type *type, uint32_t index, const void *record,
                                 uint8_t *to, uint8_t *end)
 {
-    if (index == 0) {
-        if ((size_t)(end - to) < leati_header_size(type->field_count))
-            return NULL;
-        to = leati_put_header(to, type->field_count);
-    }
     const leat_field *last = type->fields + type->field_count;
     for (const leat_field *field = type->fields + index; field < last; field++) {
         const void *value = leati_field_of(record, field);
@@ -141,6 +136,15 @@ uint8_t *leat_codec_encode_from(const leat_type *type, uint32_t index, const voi
     return to;
 }
 
+uint8_t *leat_codec_encode_struct(const leat_type *type, const void *record, uint8_t *to,
+                                  uint8_t *end)
+{
+    if ((size_t)(end - to) < leati_header_size(type->field_count))
+        return NULL;
+    to = leati_put_header(to, type->field_count);
+    return leat_codec_encode_from(type, 0, record, to, end);
+}
+
 uint8_t *leat_record_encode(const leat_type *type, const void *record, uint8_t *to, uint8_t *end)
 {
     // Sizes and counts are 32 bits on the wire; in less room than that none of them can be larger.
@@ -149,7 +153,7 @@ uint8_t *leat_record_encode(const leat_type *type, const void *record, uint8_t *
     if (LEAT_LIKELY(type->codec != NULL))
         return type->codec->encode(type, record, to, end);
     if (type->kind == LEAT_STRUCT)
-        return leat_codec_encode_from(type, 0, record, to, end);
+        return leat_codec_encode_struct(type, record, to, end);
     return leat_codec_encode(type, record, to, end);
 }
 

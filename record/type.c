@@ -83,6 +83,8 @@ const char *leati_type_rule_size(const leat_type *type, const leati_type_facts *
     if (type->align == 0 || (type->align & (type->align - 1)) != 0 ||
         type->align > _Alignof(max_align_t))
         return "the alignment is not one that malloc gives";
+    if (type->size % type->align != 0)
+        return "the size is not a multiple of the alignment";
     return NULL;
 }
 

@@ -40,18 +40,23 @@ struct leat_codec {
     bool (*is_within)(const leat_type *type, const void *record, const void *block, size_t size);
 };
 
-// The same for a value of any type by walking its description. The `_from` forms go on at the field `index` of a
-// struct; index 0 includes the header.
+// The same for a value of any type by walking its description. The `_struct` forms never call the compiled functions of
+// the struct itself; the `_from` forms go on behind its header, at the field `index`.
 LEAT_API uint8_t *leat_codec_encode(const leat_type *type, const void *value, uint8_t *to,
                                     uint8_t *end);
 LEAT_API uint8_t *leat_codec_encode_from(const leat_type *type, uint32_t index, const void *record,
                                          uint8_t *to, uint8_t *end);
+LEAT_API uint8_t *leat_codec_encode_struct(const leat_type *type, const void *record, uint8_t *to,
+                                           uint8_t *end);
 LEAT_API size_t leat_codec_size(const leat_type *type, const void *value);
 LEAT_API const uint8_t *leat_codec_decode(const leat_type *type, const uint8_t *from,
                                           const uint8_t *end, void *value, leat_decoder *decoder);
 LEAT_API const uint8_t *leat_codec_decode_from(const leat_type *type, uint32_t index,
                                                const uint8_t *from, const uint8_t *end,
                                                void *record, leat_decoder *decoder);
+LEAT_API const uint8_t *leat_codec_decode_struct(const leat_type *type, const uint8_t *from,
+                                                 const uint8_t *end, void *record,
+                                                 leat_decoder *decoder);
 LEAT_API uint64_t leat_codec_hash(const leat_type *type, const void *value);
 LEAT_API bool leat_codec_equal(const leat_type *type, const void *a, const void *b);
 LEAT_API size_t leat_codec_extra(const leat_type *type, const void *value, size_t at);

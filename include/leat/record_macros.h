@@ -10,7 +10,7 @@
 //         int64_t id;
 //         address home;                                         // the nested struct itself
 //         leat_list tags;                                       // items are leat_str
-//         leat_dict aliases;                                     // keys are leat_str, values are leat_list
+//         leat_dict aliases;                                    // keys are leat_str, values are leat_list
 //         const double *score;                                  // NULL when absent
 //     } person;
 //     LEAT_RECORD(person,
@@ -141,7 +141,7 @@ typedef const void *leati_pointer;
         uint32_t index = 0; \
         size_t need = 3 LEATI_EACH(LEATI_NEED, T, __VA_ARGS__); \
         if (LEAT_UNLIKELY((size_t)(end - to) < need)) \
-            return leat_codec_encode_from(type, 0, record, to, end); \
+            return leat_codec_encode_struct(type, record, to, end); \
         to = leati_put_header(to, leati_count_##T); \
         need -= 3; \
         LEATI_EACH(LEATI_ENCODE, T, __VA_ARGS__) \
@@ -211,7 +211,7 @@ typedef const void *leati_pointer;
         size_t rest = leati_header_size(leati_count_##T) LEATI_EACH(LEATI_REST, T, __VA_ARGS__); \
         size_t room = (size_t)(end - from); \
         if (LEAT_UNLIKELY(room < rest || !leati_is_header(from, leati_count_##T))) \
-            return leat_codec_decode_from(type, 0, from, end, record, decoder); \
+            return leat_codec_decode_struct(type, from, end, record, decoder); \
         room -= rest; \
         from += leati_header_size(leati_count_##T); \
         rest -= leati_header_size(leati_count_##T); \
