@@ -48,11 +48,18 @@ typedef struct slot {
     uint64_t count;
 } slot;
 
+// Room for the bytes of words; full ones stay in a list until the end.
+typedef struct arena {
+    struct arena *before;
+    size_t used;
+    char bytes[ARENA_BYTES];
+} arena;
+
 typedef struct table {
     slot *slots; // a power of two of them, at most half in use
     size_t capacity, used;
-    char *arena, *arena_end; // room for the words' bytes
-    bool failed;             // out of memory
+    arena *words;
+    bool failed; // out of memory
 } table;
 
 typedef struct worker {
@@ -95,33 +102,28 @@ static bool table_grow(table *t)
     return true;
 }
 
-// Words are kept for as long as the process measures; the arenas are not given back one by one but
-// form a list through their first bytes.
 static char *keep_word(table *t, const char *word, size_t size)
 {
-    if ((size_t)(t->arena_end - t->arena) < size) {
-        char *last = t->arena_end ? t->arena_end - ARENA_BYTES : NULL;
-        char *block = malloc(ARENA_BYTES);
-        if (!block)
+    if (!t->words || ARENA_BYTES - t->words->used < size) {
+        arena *more = malloc(sizeof *more);
+        if (!more)
             return NULL;
-        memcpy(block, &last, sizeof last);
-        t->arena = block + sizeof last;
-        t->arena_end = block + ARENA_BYTES;
+        more->before = t->words;
+        more->used = 0;
+        t->words = more;
     }
-    char *kept = t->arena;
+    char *kept = t->words->bytes + t->words->used;
     memcpy(kept, word, size);
-    t->arena += size;
+    t->words->used += size;
     return kept;
 }
 
 static void table_fini(table *t)
 {
-    char *block = t->arena_end ? t->arena_end - ARENA_BYTES : NULL;
-    while (block) {
-        char *before;
-        memcpy(&before, block, sizeof before);
-        free(block);
-        block = before;
+    for (arena *words = t->words; words;) {
+        arena *before = words->before;
+        free(words);
+        words = before;
     }
     free(t->slots);
 }

@@ -198,7 +198,7 @@ static void report(printer *out, const bench_case *c, const series *taken)
     unsigned rounds = out->options->rounds;
     double items = (double)c->expected.items;
     for (size_t v = 0; v < c->variant_count; v++) {
-        double rate[MAX_ROUNDS], cpu[MAX_ROUNDS], ratio[MAX_ROUNDS];
+        double rate[MAX_ROUNDS] = {0}, cpu[MAX_ROUNDS] = {0}, ratio[MAX_ROUNDS] = {0};
         for (unsigned round = 0; round < rounds; round++) {
             const sample *own = &taken[v].samples[round];
             rate[round] = items / own->wall;
