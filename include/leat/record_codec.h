@@ -84,15 +84,17 @@ static inline uint64_t leat_hash_combine(uint64_t first, uint64_t next)
     return leat_hash_u64(first * UINT64_C(0x9e3779b97f4a7c15) + next);
 }
 
-// All NaNs are one value, and so are the two zeros.
-static inline uint64_t leati_hash_f64(double value)
+// The bits of a real with all NaNs made one and both zeros made one. Works on bits, as programs may be compiled with
+// options that let the compiler believe that there are no NaNs.
+static inline uint64_t leati_bits_f64(double value)
 {
     uint64_t bits;
-    if (value != value)
-        return leat_hash_u64(UINT64_C(0x7ff8000000000000));
-    value += 0.0; // turns -0.0 into 0.0
     __builtin_memcpy(&bits, &value, sizeof bits);
-    return leat_hash_u64(bits);
+    if (bits << 1 == 0)
+        return 0;
+    if ((bits & UINT64_C(0x7fffffffffffffff)) > UINT64_C(0x7ff0000000000000))
+        return UINT64_C(0x7ff8000000000000);
+    return bits;
 }
 
 // --- bytes ----------------------------------------------------------------------------------------------------------
@@ -224,7 +226,8 @@ static inline bool leati_is_header(const uint8_t *from, uint32_t field_count)
 #define LEATI_SIGNED leat_hash_u64((uint64_t)(int64_t)*value)
 #define LEATI_UNSIGNED leat_hash_u64((uint64_t)*value)
 #define LEATI_SAME *a == *b
-#define LEATI_SAME_FLOAT *a == *b || (*a != *a && *b != *b)
+#define LEATI_REAL leat_hash_u64(leati_bits_f64((double)*value))
+#define LEATI_SAME_REAL leati_bits_f64((double)*a) == leati_bits_f64((double)*b)
 
 LEATI_NUMBER(LEAT_I8, int8_t, 8, 0xd0, LEATI_SIGNED, LEATI_SAME)
 LEATI_NUMBER(LEAT_I16, int16_t, 16, 0xd1, LEATI_SIGNED, LEATI_SAME)
@@ -235,8 +238,8 @@ LEATI_NUMBER(LEAT_U8, uint8_t, 8, 0xcc, LEATI_UNSIGNED, LEATI_SAME)
 LEATI_NUMBER(LEAT_U16, uint16_t, 16, 0xcd, LEATI_UNSIGNED, LEATI_SAME)
 LEATI_NUMBER(LEAT_U32, uint32_t, 32, 0xce, LEATI_UNSIGNED, LEATI_SAME)
 LEATI_NUMBER(LEAT_U64, uint64_t, 64, 0xcf, LEATI_UNSIGNED, LEATI_SAME)
-LEATI_NUMBER(LEAT_F32, float, 32, 0xca, leati_hash_f64((double)*value), LEATI_SAME_FLOAT)
-LEATI_NUMBER(LEAT_F64, double, 64, 0xcb, leati_hash_f64(*value), LEATI_SAME_FLOAT)
+LEATI_NUMBER(LEAT_F32, float, 32, 0xca, LEATI_REAL, LEATI_SAME_REAL)
+LEATI_NUMBER(LEAT_F64, double, 64, 0xcb, LEATI_REAL, LEATI_SAME_REAL)
 
 typedef bool leati_ctype_LEAT_BOOL;
 enum { leati_room_LEAT_BOOL = 1, leati_wire_LEAT_BOOL = 1 };
