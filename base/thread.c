@@ -37,6 +37,15 @@ void leati_park(leati_parker *parker)
         leati_futex_wait(&parker->permit, 0);
 }
 
+void leati_park_for(leati_parker *parker, int64_t timeout_ms)
+{
+    struct timespec timeout = {.tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000};
+    if (atomic_exchange_explicit(&parker->permit, 0, memory_order_acq_rel))
+        return;
+    syscall(SYS_futex, &parker->permit, FUTEX_WAIT_PRIVATE, 0, &timeout, NULL, 0);
+    atomic_exchange_explicit(&parker->permit, 0, memory_order_acq_rel);
+}
+
 void leati_unpark(leati_parker *parker)
 {
     if (atomic_exchange_explicit(&parker->permit, 1, memory_order_acq_rel) == 0)

@@ -26,6 +26,8 @@ typedef struct leati_parker {
 } leati_parker;
 
 void leati_park(leati_parker *parker);
+// At most that long, and perhaps shorter without cause.
+void leati_park_for(leati_parker *parker, int64_t timeout_ms);
 void leati_unpark(leati_parker *parker);
 
 // CLOCK_MONOTONIC in ns.

@@ -17,7 +17,7 @@ typedef struct slot {
 // How keys are compared: the usual ones without walking their description.
 typedef enum key_form {
     KEY_GENERAL,
-    KEY_RUN, // one string or run of bytes
+    KEY_RUN, // one string or run of bytes, kept in the block without a pointer to it
     KEY_1,   // one integer of so many bytes
     KEY_2,
     KEY_4,
@@ -34,10 +34,11 @@ struct leati_keyed_table {
     size_t at;           // the slot that the last find or insert ended at
     leati_block_store store;
     leat_key key;                 // in records
-    leat_key stored;              // in blocks
+    leat_key stored;              // in what stored_key gives
     const leat_type *type;        // of accumulators
     uint32_t accumulator_at;      // in blocks
     uint32_t units_at;            // where a block's size is kept; 0: all have the same
+    uint32_t run_size_at;         // KEY_RUN: where the size of the key is kept
     uint32_t extra_at;            // where the bytes begin that key and accumulator point to
     bool key_points, type_points; // whether they can point to anything
     bool shares_key;              // all that an accumulator points to are its own key's fields
@@ -112,23 +113,29 @@ static bool can_share_key(const leat_key *key, const leat_type *type)
     return true;
 }
 
-static bool lay_out(leati_keyed_table *table)
+// Where the parts of the key lie in blocks; the end of the last.
+static size_t lay_out_key(leati_keyed_table *table)
 {
     size_t at = 0;
     table->stored = table->key;
     for (uint32_t i = 0; i < table->key.count; i++) {
         const leat_type *part = table->key.part[i].type;
-        if (deepest_align(part) > LEATI_BLOCK_UNIT)
-            return false;
         at = align_up(at, part->align);
         table->stored.part[i].offset = (uint32_t)at;
         at += part->size;
         table->key_points |= leat_type_has_pointers(part);
     }
-    if (deepest_align(table->type) > LEATI_BLOCK_UNIT)
-        return false;
+    return at;
+}
+
+static void lay_out(leati_keyed_table *table)
+{
+    table->form = form_of(&table->key);
+    table->shares_key = can_share_key(&table->key, table->type);
     table->type_points = leat_type_has_pointers(table->type);
-    at = align_up(at, table->type->align);
+    size_t at = lay_out_key(table);
+    // A single run needs nothing but its size and its bytes, which come behind the rest.
+    at = table->form == KEY_RUN ? 0 : align_up(at, table->type->align);
     table->accumulator_at = (uint32_t)at;
     at += table->type->size;
     if (table->key_points || table->type_points) {
@@ -136,10 +143,19 @@ static bool lay_out(leati_keyed_table *table)
         table->units_at = (uint32_t)at;
         at += sizeof(uint32_t);
     }
+    if (table->form == KEY_RUN) {
+        table->run_size_at = (uint32_t)at;
+        at += sizeof(uint32_t);
+    }
     table->extra_at = (uint32_t)align_up(at, LEATI_BLOCK_UNIT);
-    table->form = form_of(&table->key);
-    table->shares_key = can_share_key(&table->key, table->type);
-    return true;
+}
+
+static bool is_aligned(const leati_keyed_table *table)
+{
+    for (uint32_t i = 0; i < table->key.count; i++)
+        if (deepest_align(table->key.part[i].type) > LEATI_BLOCK_UNIT)
+            return false;
+    return deepest_align(table->type) <= LEATI_BLOCK_UNIT;
 }
 
 static void set_limit(leati_keyed_table *table)
@@ -159,8 +175,9 @@ leat_err leati_keyed_table_create(const leat_allocator *allocator, const leat_ke
     t->type = accumulator_type;
     t->bits = FIRST_BITS;
     set_limit(t);
+    lay_out(t);
     leat_err err = LEAT_ENOMEM;
-    if (!lay_out(t))
+    if (!is_aligned(t))
         err = LEAT_ETYPE;
     else if (leati_block_store_init(&t->store, allocator))
         t->slots = leati_calloc(allocator, (size_t)1 << t->bits, sizeof *t->slots);
@@ -209,15 +226,32 @@ static inline bool same_bytes(const char *a, const char *b, size_t size)
            (a[0] == b[0] && a[size >> 1] == b[size >> 1] && a[size - 1] == b[size - 1]);
 }
 
+static inline uint32_t run_size(const leati_keyed_table *table, const uint8_t *block)
+{
+    uint32_t size;
+    memcpy(&size, block + table->run_size_at, sizeof size);
+    return size;
+}
+
+// What `table->stored` finds a block's key in: the block, or `run`, which is filled in for it.
+static const uint8_t *stored_key(const leati_keyed_table *table, const uint8_t *block,
+                                 leat_str *run)
+{
+    if (table->form != KEY_RUN)
+        return block;
+    *run = (leat_str){(const char *)block + table->extra_at, run_size(table, block)};
+    return (const uint8_t *)run;
+}
+
 static inline bool key_matches(const leati_keyed_table *table, const uint8_t *block,
                                const void *record)
 {
     const uint8_t *part = (const uint8_t *)record + table->key.part[0].offset;
     switch (table->form) {
     case KEY_RUN: {
-        const leat_str *a = (const leat_str *)(const void *)block;
-        const leat_str *b = (const leat_str *)(const void *)part;
-        return a->size == b->size && same_bytes(a->data, b->data, a->size);
+        const leat_str *run = (const leat_str *)(const void *)part;
+        return run_size(table, block) == run->size &&
+               same_bytes((const char *)block + table->extra_at, run->data, run->size);
     }
     case KEY_1:
         return *block == *part;
@@ -306,14 +340,25 @@ static size_t key_extra(const leati_keyed_table *table, const contents *from)
 // Lets the key fields of an accumulator point to what the block's key points to.
 static void share_key(const leati_keyed_table *table, uint8_t *block)
 {
+    leat_str run;
+    const uint8_t *key = stored_key(table, block, &run);
     for (uint32_t i = 0; i < table->key.count; i++)
         memcpy(block + table->accumulator_at + table->key.part[i].offset,
-               block + table->stored.part[i].offset, table->key.part[i].type->size);
+               key + table->stored.part[i].offset, table->key.part[i].type->size);
 }
 
-static void fill_block(const leati_keyed_table *table, const contents *from, uint8_t *block)
+// Returns the end of what the key points to.
+static uint8_t *fill_key(const leati_keyed_table *table, const contents *from, uint8_t *block)
 {
     uint8_t *extra = block + table->extra_at;
+    if (table->form == KEY_RUN) {
+        const leat_str *run =
+            (const leat_str *)(const void *)(from->record + from->key->part[0].offset);
+        uint32_t size = (uint32_t)run->size;
+        memcpy(block + table->run_size_at, &size, sizeof size);
+        leati_copy(extra, run->data, size);
+        return extra + align_up(size, LEATI_BLOCK_UNIT);
+    }
     for (uint32_t i = 0; i < from->key->count; i++) {
         const leat_type *type = from->key->part[i].type;
         const uint8_t *part = from->record + from->key->part[i].offset;
@@ -326,6 +371,12 @@ static void fill_block(const leati_keyed_table *table, const contents *from, uin
             memcpy(to, part, type->size);
         }
     }
+    return extra;
+}
+
+static void fill_block(const leati_keyed_table *table, const contents *from, uint8_t *block)
+{
+    uint8_t *extra = fill_key(table, from, block);
     uint8_t *accumulator = block + table->accumulator_at;
     if (table->type_points && !from->shares_key) {
         leat_record_copy_into(table->type, from->accumulator, accumulator, extra);
@@ -387,12 +438,14 @@ static uint32_t block_units(const leati_keyed_table *table, const uint8_t *block
 
 static void *move_entry(leati_keyed_table *table, uint8_t *block)
 {
+    leat_str run;
     const uint8_t *accumulator = block + table->accumulator_at;
-    if (table->shares_key && leat_key_equal(&table->stored, block, &table->key, accumulator)) {
+    const uint8_t *key = stored_key(table, block, &run);
+    if (table->shares_key && leat_key_equal(&table->stored, key, &table->key, accumulator)) {
         share_key(table, block);
         return block + table->accumulator_at;
     }
-    contents from = {.key = &table->stored, .record = block, .accumulator = accumulator};
+    contents from = {.key = &table->stored, .record = key, .accumulator = accumulator};
     uint32_t units = block_units(table, block), ref, old = table->slots[table->at].ref;
     size_t size = table->extra_at + key_extra(table, &from) +
                   leat_record_extra_size(table->type, accumulator);

@@ -1,71 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/scheduler.h"
-
 #include <assert.h>
-#include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/thread.h"
-
-// Phases of a runnable, with the notified bit beside them. IDLE | NOTIFIED is "ready": only the
-// waker that set the bit on an idle runnable puts it into a queue.
-enum { NOTIFIED = 1, IDLE = 0, RUNNING = 2, WAITING = 4, DONE = 6, PHASE = 6 };
+#include "runtime/scheduler_impl.h"
 
 // How long a worker without work looks around before it sleeps: about 10 µs, the price of being
 // woken.
 enum { SPIN_ROUNDS = 256 };
 
-typedef struct worker worker;
-typedef struct thread thread;
+// It is no global state of the library: it only says which of our own threads this is.
+static _Thread_local leati_thread *current;
 
-// A run queue and who serves it.
-struct worker {
-    _Alignas(64) pthread_mutex_t lock;
-    // Under the lock.
-    leati_runnable *head, *tail;
-    thread *holder; // NULL only while it is being handed over
-    bool sleeping;  // the holder is parked, or will be at once
-    // Written under the lock, read by anyone as a hint.
-    _Atomic uint32_t length;
-};
-
-struct thread {
-    leati_scheduler *scheduler;
-    pthread_t id;
-    leati_parker parker;
-    // Written by the thread itself, or by another while it is parked; ordered by the worker's lock
-    // and the parker.
-    worker *worker; // NULL: a spare, or serving a waiting runnable
-    // The thread's own: the worker it lent, and to whom.
-    worker *lent;
-    thread *lent_to;
-    thread *next_spare; // under the scheduler's lock
-    thread *next;       // of all threads; under the scheduler's lock
-};
-
-struct leati_scheduler {
-    const leat_allocator *allocator;
-    uint32_t worker_count;
-    worker *workers;
-    _Atomic uint32_t sleepers; // workers whose holder sleeps
-    _Atomic bool stopping;
-    pthread_mutex_t lock; // taken after a worker's lock, never before
-    // Under the lock.
-    thread *spares;
-    thread *threads;
-    uint32_t thread_count;
-};
-
-// The thread of a scheduler that the caller runs on. It is no global state of the library: it only
-// says which of our own threads this is.
-static _Thread_local thread *current;
+leati_thread *leati_thread_self(void)
+{
+    return current;
+}
 
 // --- run queues
 // ----------------------------------------------------------------------------------------------------------
 
-static void push_locked(worker *w, leati_runnable *r)
+static void push_locked(leati_worker *w, leati_runnable *r)
 {
     r->next = NULL;
     if (!w->head) {
@@ -81,7 +36,7 @@ static void push_locked(worker *w, leati_runnable *r)
                           memory_order_release);
 }
 
-static leati_runnable *pop_locked(worker *w)
+static leati_runnable *pop_locked(leati_worker *w)
 {
     leati_runnable *r = w->head;
     if (!r)
@@ -94,29 +49,41 @@ static leati_runnable *pop_locked(worker *w)
     return r;
 }
 
-// Ends a worker's sleep and returns the thread to unpark once the lock is released, or NULL when it
-// does not sleep.
-static thread *rouse_locked(leati_scheduler *s, worker *w)
+leati_thread *leati_worker_rouse_locked(leati_worker *w)
 {
     if (!w->sleeping)
         return NULL;
     w->sleeping = false;
-    atomic_fetch_sub_explicit(&s->sleepers, 1, memory_order_acq_rel);
+    if (!w->own)
+        atomic_fetch_sub_explicit(&w->scheduler->sleepers, 1, memory_order_acq_rel);
     return w->holder;
 }
 
+// The monitor sleeps only when all workers do. It announces that before it counts the sleepers, and
+// the rouser has lowered that count before it looks for the announcement.
+void leati_thread_rouse(leati_thread *t)
+{
+    if (!t)
+        return;
+    leati_scheduler *s = t->scheduler;
+    leati_unpark(&t->parker);
+    if (atomic_load_explicit(&s->monitor_idle, memory_order_relaxed) &&
+        atomic_exchange_explicit(&s->monitor_idle, 0, memory_order_acq_rel))
+        leati_unpark(&s->monitor_parker);
+}
+
 // Wakes one sleeping worker other than `except`, for it to take work from a busy one.
-static void rouse_another(leati_scheduler *s, const worker *except)
+static void rouse_another(leati_scheduler *s, const leati_worker *except)
 {
     for (uint32_t i = 0; i < s->worker_count; i++) {
-        worker *w = &s->workers[i];
+        leati_worker *w = &s->workers[i];
         if (w == except)
             continue;
         pthread_mutex_lock(&w->lock);
-        thread *t = rouse_locked(s, w);
+        leati_thread *t = leati_worker_rouse_locked(w);
         pthread_mutex_unlock(&w->lock);
         if (t) {
-            leati_unpark(&t->parker);
+            leati_thread_rouse(t);
             return;
         }
     }
@@ -125,27 +92,27 @@ static void rouse_another(leati_scheduler *s, const worker *except)
 static void enqueue(leati_runnable *r)
 {
     leati_scheduler *s = r->scheduler;
-    worker *w = &s->workers[atomic_load_explicit(&r->home, memory_order_relaxed)];
+    leati_worker *w = atomic_load_explicit(&r->home, memory_order_relaxed);
     pthread_mutex_lock(&w->lock);
     push_locked(w, r);
     uint32_t length = atomic_load_explicit(&w->length, memory_order_relaxed);
-    bool own = current && w->holder == current;
-    thread *t = rouse_locked(s, w);
+    bool by_holder = current && w->holder == current;
+    leati_thread *t = leati_worker_rouse_locked(w);
     pthread_mutex_unlock(&w->lock);
     if (t) {
-        leati_unpark(&t->parker);
+        leati_thread_rouse(t);
         return;
     }
     // The worker is busy. One runnable in the own queue is served when the present turn ends, which
     // is cheaper than waking somebody; more than that, or another worker's backlog, is worth it.
     // The read-modify-write orders the push before the look at the sleepers, as theirs orders the
     // announcement before their look at the queues.
-    if ((!own || length > 1) &&
+    if (!w->own && (!by_holder || length > 1) &&
         atomic_fetch_add_explicit(&s->sleepers, 0, memory_order_acq_rel) > 0)
         rouse_another(s, w);
 }
 
-static leati_runnable *take_own(worker *w)
+static leati_runnable *take(leati_worker *w)
 {
     if (atomic_load_explicit(&w->length, memory_order_acquire) == 0)
         return NULL;
@@ -156,14 +123,13 @@ static leati_runnable *take_own(worker *w)
 }
 
 // Takes a runnable from another worker's queue; it stays with the thief.
-static leati_runnable *steal(leati_scheduler *s, worker *self)
+static leati_runnable *steal(leati_scheduler *s, leati_worker *self)
 {
     uint32_t own = (uint32_t)(self - s->workers);
     for (uint32_t i = 1; i < s->worker_count; i++) {
-        worker *victim = &s->workers[(own + i) % s->worker_count];
-        leati_runnable *r = take_own(victim);
+        leati_runnable *r = take(&s->workers[(own + i) % s->worker_count]);
         if (r) {
-            atomic_store_explicit(&r->home, own, memory_order_relaxed);
+            atomic_store_explicit(&r->home, self, memory_order_relaxed);
             return r;
         }
     }
@@ -176,8 +142,8 @@ static leati_runnable *steal(leati_scheduler *s, worker *self)
 void leati_runnable_init(leati_runnable *runnable, leati_scheduler *scheduler, uint32_t home,
                          leati_turn (*turn)(leati_runnable *), void (*ended)(leati_runnable *))
 {
-    atomic_init(&runnable->state, IDLE);
-    atomic_init(&runnable->home, home % scheduler->worker_count);
+    atomic_init(&runnable->state, LEATI_RUN_IDLE);
+    atomic_init(&runnable->home, &scheduler->workers[home % scheduler->worker_count]);
     atomic_init(&runnable->urgent, false);
     runnable->scheduler = scheduler;
     runnable->turn = turn;
@@ -186,74 +152,82 @@ void leati_runnable_init(leati_runnable *runnable, leati_scheduler *scheduler, u
 
 void leati_runnable_wake(leati_runnable *r)
 {
-    uint32_t before = atomic_fetch_or_explicit(&r->state, NOTIFIED, memory_order_acq_rel);
-    if (before == IDLE)
+    uint32_t before = atomic_fetch_or_explicit(&r->state, LEATI_RUN_NOTIFIED, memory_order_acq_rel);
+    if (before == LEATI_RUN_IDLE)
         enqueue(r);
-    else if (before == WAITING)
+    else if (before == LEATI_RUN_WAITING)
         leati_futex_wake(&r->state);
 }
 
-static void give_turn(leati_runnable *r)
+static void give_turn(leati_thread *t, leati_runnable *r)
 {
+    atomic_fetch_add_explicit(&t->turns, 1, memory_order_relaxed);
     // Clears the notification before the turn looks for its causes.
-    atomic_exchange_explicit(&r->state, RUNNING, memory_order_acq_rel);
+    atomic_exchange_explicit(&r->state, LEATI_RUN_RUNNING, memory_order_acq_rel);
     leati_turn turn = r->turn(r);
+    uint32_t running = LEATI_RUN_RUNNING;
     if (turn == LEATI_TURN_END) {
-        atomic_exchange_explicit(&r->state, DONE, memory_order_acq_rel);
+        atomic_exchange_explicit(&r->state, LEATI_RUN_DONE, memory_order_acq_rel);
         r->ended(r);
-        return;
+    } else if (turn == LEATI_TURN_AGAIN || !atomic_compare_exchange_strong_explicit(
+                                               &r->state, &running, LEATI_RUN_IDLE,
+                                               memory_order_acq_rel, memory_order_acquire)) {
+        atomic_exchange_explicit(&r->state, LEATI_RUN_IDLE | LEATI_RUN_NOTIFIED,
+                                 memory_order_acq_rel);
+        enqueue(r);
     }
-    uint32_t running = RUNNING;
-    if (turn == LEATI_TURN_SLEEP &&
-        atomic_compare_exchange_strong_explicit(&r->state, &running, IDLE, memory_order_acq_rel,
-                                                memory_order_acquire))
-        return;
-    atomic_exchange_explicit(&r->state, IDLE | NOTIFIED, memory_order_acq_rel);
-    enqueue(r);
+    atomic_fetch_add_explicit(&t->turns, 1, memory_order_relaxed);
 }
 
 // --- threads
 // -------------------------------------------------------------------------------------------------------------
 
-static leati_runnable *look_around(leati_scheduler *s, worker *w)
+static bool anyone_has_work(leati_scheduler *s)
 {
-    leati_runnable *r = take_own(w);
-    return r ? r : steal(s, w);
+    for (uint32_t i = 0; i < s->worker_count; i++)
+        if (atomic_load_explicit(&s->workers[i].length, memory_order_acquire) > 0)
+            return true;
+    return false;
 }
 
-// Parks until there may be work. The announcement (sleeping, sleepers) comes before the last look.
-static void sleep_until_roused(thread *t, worker *w)
+// Announces that the worker sleeps; false when there is a reason not to.
+static bool announce_sleep(leati_thread *t, leati_worker *w)
+{
+    pthread_mutex_lock(&w->lock);
+    bool sleeps = !w->head && w->holder == t && !w->closing;
+    if (sleeps) {
+        w->sleeping = true;
+        if (!w->own)
+            atomic_fetch_add_explicit(&t->scheduler->sleepers, 1, memory_order_acq_rel);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return sleeps;
+}
+
+// Parks until there may be work. The announcement comes before the last look.
+static void sleep_until_roused(leati_thread *t, leati_worker *w)
 {
     leati_scheduler *s = t->scheduler;
-    pthread_mutex_lock(&w->lock);
-    if (w->head) {
-        pthread_mutex_unlock(&w->lock);
+    if (!announce_sleep(t, w))
         return;
-    }
-    w->sleeping = true;
-    atomic_fetch_add_explicit(&s->sleepers, 1, memory_order_acq_rel);
-    pthread_mutex_unlock(&w->lock);
-
-    bool found = atomic_load_explicit(&s->stopping, memory_order_acquire);
-    for (uint32_t i = 0; i < s->worker_count && !found; i++)
-        found = atomic_load_explicit(&s->workers[i].length, memory_order_acquire) > 0;
-    if (found) {
+    if (atomic_load_explicit(&s->stopping, memory_order_acquire) ||
+        (!w->own && anyone_has_work(s))) {
         pthread_mutex_lock(&w->lock);
-        bool still = w->sleeping;
-        if (still)
-            rouse_locked(s, w);
+        leati_thread *roused = w->holder == t ? leati_worker_rouse_locked(w) : NULL;
         pthread_mutex_unlock(&w->lock);
-        if (still)
-            return; // nobody has given a permit
+        if (roused)
+            return; // by itself: nobody has given a permit
     }
     leati_park(&t->parker);
 }
 
-static leati_runnable *find_work(thread *t, worker *w)
+static leati_runnable *find_work(leati_thread *t, leati_worker *w)
 {
     leati_scheduler *s = t->scheduler;
     for (uint32_t round = 0; round < SPIN_ROUNDS; round++) {
-        leati_runnable *r = look_around(s, w);
+        leati_runnable *r = take(w);
+        if (!r && !w->own)
+            r = steal(s, w);
         if (r)
             return r;
         leati_pause();
@@ -262,45 +236,59 @@ static leati_runnable *find_work(thread *t, worker *w)
     return NULL;
 }
 
-static void add_spare(leati_scheduler *s, thread *t)
+// An own worker that is closing loses its thread once its queue is empty.
+static bool leave_closing(leati_thread *t, leati_worker *w)
 {
-    pthread_mutex_lock(&s->lock);
-    t->next_spare = s->spares;
-    s->spares = t;
-    pthread_mutex_unlock(&s->lock);
+    if (!w->own)
+        return false;
+    pthread_mutex_lock(&w->lock);
+    bool leave = w->closing && !w->head && w->holder == t;
+    if (leave) {
+        w->holder = NULL;
+        atomic_store_explicit(&t->worker, NULL, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&w->lock);
+    if (leave) {
+        atomic_store_explicit(&w->closed, 1, memory_order_release);
+        leati_futex_wake(&w->closed);
+    }
+    return leave;
 }
 
 static void *thread_main(void *arg)
 {
-    thread *t = arg;
-    leati_scheduler *s = t->scheduler;
+    leati_thread *t = arg;
     current = t;
-    while (!atomic_load_explicit(&s->stopping, memory_order_acquire)) {
-        worker *w = t->worker;
+    while (!atomic_load_explicit(&t->scheduler->stopping, memory_order_acquire)) {
+        leati_worker *w = atomic_load_explicit(&t->worker, memory_order_relaxed);
         if (!w) {
-            add_spare(s, t);
+            leati_thread_add_spare(t);
             leati_park(&t->parker);
             continue;
         }
         leati_runnable *r = find_work(t, w);
         if (r)
-            give_turn(r);
+            give_turn(t, r);
+        else
+            leave_closing(t, w);
     }
     return NULL;
 }
 
-// Starts a thread that serves `w`, or, without one, stands by as a spare.
-static leat_err start_thread(leati_scheduler *s, worker *w, const char *name)
+leat_err leati_thread_create(leati_scheduler *s, leati_worker *w)
 {
-    thread *t = leati_calloc(s->allocator, 1, sizeof *t);
+    leati_thread *t = leati_calloc(s->allocator, 1, sizeof *t);
     if (!t)
         return LEAT_ENOMEM;
     t->scheduler = s;
-    t->worker = w;
+    atomic_init(&t->worker, w);
+    leati_thread *before = w ? w->holder : NULL;
     if (w)
         w->holder = t;
-    leat_err err = leati_thread_start(&t->id, name, thread_main, t);
+    leat_err err = leati_thread_start(&t->id, w ? "leat-worker" : "leat-spare", thread_main, t);
     if (err) {
+        if (w)
+            w->holder = before;
         leati_free(s->allocator, t);
         return err;
     }
@@ -312,132 +300,54 @@ static leat_err start_thread(leati_scheduler *s, worker *w, const char *name)
     return LEAT_OK;
 }
 
-// A parked spare, taken off the list, or NULL.
-static thread *take_spare(leati_scheduler *s)
+void leati_thread_add_spare(leati_thread *t)
+{
+    leati_scheduler *s = t->scheduler;
+    pthread_mutex_lock(&s->lock);
+    t->next_spare = s->spares;
+    s->spares = t;
+    pthread_mutex_unlock(&s->lock);
+}
+
+leati_thread *leati_thread_take_spare(leati_scheduler *s)
 {
     pthread_mutex_lock(&s->lock);
-    thread *t = s->spares;
+    leati_thread *t = s->spares;
     if (t)
         s->spares = t->next_spare;
     pthread_mutex_unlock(&s->lock);
     return t;
 }
 
-// A worker has fallen asleep without a last look at the others' queues, because its new holder was
-// parked already.
-static void rouse_for_backlog(leati_scheduler *s, worker *w)
-{
-    bool backlog = false;
-    for (uint32_t i = 0; i < s->worker_count && !backlog; i++)
-        backlog = atomic_load_explicit(&s->workers[i].length, memory_order_acquire) > 0;
-    if (!backlog)
-        return;
-    pthread_mutex_lock(&w->lock);
-    thread *t = rouse_locked(s, w);
-    pthread_mutex_unlock(&w->lock);
-    if (t)
-        leati_unpark(&t->parker);
-}
-
-// A new thread becomes the holder at once: it has never been parked, so the worker cannot be taken
-// back.
-static leat_err lend_to_new_thread(leati_scheduler *s, thread *self, worker *w)
-{
-    pthread_mutex_lock(&w->lock);
-    leat_err err = start_thread(s, w, "leat-worker");
-    if (err)
-        w->holder = self;
-    else
-        self->worker = NULL;
-    pthread_mutex_unlock(&w->lock);
-    return err;
-}
-
-leat_err leati_scheduler_lend(leati_scheduler *s)
-{
-    thread *self = current;
-    worker *w = self->worker;
-    self->lent = NULL;
-    if (!w)
-        return LEAT_OK; // already serving this runnable alone
-    thread *spare = take_spare(s);
-    if (!spare)
-        return lend_to_new_thread(s, self, w);
-    pthread_mutex_lock(&w->lock);
-    self->worker = NULL;
-    self->lent = w;
-    self->lent_to = spare;
-    spare->worker = w;
-    w->holder = spare;
-    // With an empty queue nobody needs to run: the spare counts as a holder that sleeps, and this
-    // thread can take the worker back later without anybody having been woken.
-    bool needed = w->head != NULL;
-    if (!needed) {
-        w->sleeping = true;
-        atomic_fetch_add_explicit(&s->sleepers, 1, memory_order_acq_rel);
-    }
-    pthread_mutex_unlock(&w->lock);
-    if (needed)
-        leati_unpark(&spare->parker);
-    else
-        rouse_for_backlog(s, w);
-    return LEAT_OK;
-}
-
-void leati_scheduler_take_back(leati_scheduler *s)
-{
-    thread *self = current;
-    worker *w = self->lent;
-    if (!w)
-        return;
-    thread *holder = self->lent_to;
-    pthread_mutex_lock(&w->lock);
-    // A sleeping holder is parked, or on its way there without holding anything; it stays parked,
-    // as a spare.
-    bool taken = w->holder == holder && w->sleeping;
-    if (taken) {
-        rouse_locked(s, w);
-        holder->worker = NULL;
-        w->holder = self;
-        self->worker = w;
-    }
-    pthread_mutex_unlock(&w->lock);
-    self->lent = NULL;
-    if (taken)
-        add_spare(s, holder);
-}
-
-leat_err leati_scheduler_wait(leati_runnable *r, bool (*ready)(void *), void *arg,
-                              bool (*stop)(void *), void *stop_arg)
-{
-    if (stop(stop_arg))
-        return LEAT_ECANCELLED;
-    if (ready(arg))
-        return LEAT_OK;
-    leat_err err = leati_scheduler_lend(r->scheduler);
-    if (err)
-        return err;
-    // Whatever notified before is looked for below.
-    atomic_exchange_explicit(&r->state, WAITING, memory_order_acq_rel);
-    for (;;) {
-        if (stop(stop_arg)) {
-            err = LEAT_ECANCELLED;
-            break;
-        }
-        if (ready(arg))
-            break;
-        leati_futex_wait(&r->state, WAITING);
-        atomic_fetch_and_explicit(&r->state, ~(uint32_t)NOTIFIED, memory_order_acq_rel);
-    }
-    // Notifications that were meant for the turn's own causes may have been swallowed here: look
-    // for them after it.
-    atomic_exchange_explicit(&r->state, RUNNING | NOTIFIED, memory_order_acq_rel);
-    leati_scheduler_take_back(r->scheduler);
-    return err;
-}
-
 // --- life
 // ------------------------------------------------------------------------------------------------------------------
+
+static void init_worker(leati_worker *w, leati_scheduler *s, bool own)
+{
+    memset(w, 0, sizeof *w);
+    pthread_mutex_init(&w->lock, NULL);
+    w->scheduler = s;
+    w->own = own;
+}
+
+static leat_err start(leati_scheduler *s, uint32_t workers)
+{
+    s->workers =
+        leati_alloc_aligned(s->allocator, _Alignof(leati_worker), workers * sizeof *s->workers);
+    if (!s->workers)
+        return LEAT_ENOMEM;
+    s->worker_count = workers;
+    for (uint32_t i = 0; i < workers; i++)
+        init_worker(&s->workers[i], s, false);
+    for (uint32_t i = 0; i < workers; i++) {
+        leat_err err = leati_thread_create(s, &s->workers[i]);
+        if (err)
+            return err;
+    }
+    leat_err err = leati_thread_start(&s->monitor, "leat-monitor", leati_monitor_main, s);
+    s->monitor_started = !err;
+    return err;
+}
 
 leat_err leati_scheduler_create(const leat_allocator *allocator, uint32_t workers,
                                 leati_scheduler **scheduler)
@@ -447,21 +357,8 @@ leat_err leati_scheduler_create(const leat_allocator *allocator, uint32_t worker
     if (!s)
         return LEAT_ENOMEM;
     s->allocator = allocator;
-    s->worker_count = workers;
     pthread_mutex_init(&s->lock, NULL);
-    leat_err err = LEAT_ENOMEM;
-    s->workers = leati_alloc_aligned(allocator, _Alignof(worker), workers * sizeof *s->workers);
-    if (s->workers) {
-        memset(s->workers, 0, workers * sizeof *s->workers);
-        for (uint32_t i = 0; i < workers; i++)
-            pthread_mutex_init(&s->workers[i].lock, NULL);
-        err = LEAT_OK;
-        for (uint32_t i = 0; i < workers && !err; i++) {
-            char name[16];
-            snprintf(name, sizeof name, "leat-worker-%u", i % 1000);
-            err = start_thread(s, &s->workers[i], name);
-        }
-    }
+    leat_err err = start(s, workers);
     if (err) {
         leati_scheduler_destroy(&s);
         return err;
@@ -476,21 +373,64 @@ void leati_scheduler_destroy(leati_scheduler **scheduler)
     if (!s)
         return;
     atomic_store_explicit(&s->stopping, true, memory_order_release);
-    // No runnable is left, so no thread is started any more and the list is stable.
-    for (thread *t = s->threads; t; t = t->next)
+    if (s->monitor_started) {
+        leati_unpark(&s->monitor_parker);
+        pthread_join(s->monitor, NULL);
+    }
+    // No runnable is left and the monitor has gone, so no thread is started any more and the list
+    // is stable.
+    for (leati_thread *t = s->threads; t; t = t->next)
         leati_unpark(&t->parker);
     while (s->threads) {
-        thread *t = s->threads;
+        leati_thread *t = s->threads;
         s->threads = t->next;
         pthread_join(t->id, NULL);
         leati_free(s->allocator, t);
     }
-    for (uint32_t i = 0; s->workers && i < s->worker_count; i++)
+    for (uint32_t i = 0; i < s->worker_count; i++)
         pthread_mutex_destroy(&s->workers[i].lock);
     leati_free_aligned(s->allocator, s->workers);
     pthread_mutex_destroy(&s->lock);
     leati_free(s->allocator, s);
     *scheduler = NULL;
+}
+
+leat_err leati_worker_create(leati_scheduler *s, leati_worker **worker)
+{
+    leati_worker *w = leati_alloc_aligned(s->allocator, _Alignof(leati_worker), sizeof *w);
+    if (!w)
+        return LEAT_ENOMEM;
+    init_worker(w, s, true);
+    leat_err err = leati_thread_create(s, w);
+    if (err) {
+        pthread_mutex_destroy(&w->lock);
+        leati_free_aligned(s->allocator, w);
+        return err;
+    }
+    *worker = w;
+    return LEAT_OK;
+}
+
+void leati_worker_destroy(leati_worker **worker)
+{
+    leati_worker *w = *worker;
+    if (!w)
+        return;
+    pthread_mutex_lock(&w->lock);
+    w->closing = true;
+    leati_thread *t = leati_worker_rouse_locked(w);
+    pthread_mutex_unlock(&w->lock);
+    leati_thread_rouse(t);
+    while (!atomic_load_explicit(&w->closed, memory_order_acquire))
+        leati_futex_wait(&w->closed, 0);
+    pthread_mutex_destroy(&w->lock);
+    leati_free_aligned(w->scheduler->allocator, w);
+    *worker = NULL;
+}
+
+void leati_runnable_move(leati_runnable *runnable, leati_worker *worker)
+{
+    atomic_store_explicit(&runnable->home, worker, memory_order_relaxed);
 }
 
 uint32_t leati_scheduler_workers(const leati_scheduler *s)
@@ -509,7 +449,7 @@ uint32_t leati_scheduler_threads(leati_scheduler *s)
 leat_err leati_scheduler_reserve(leati_scheduler *s, uint32_t count)
 {
     while (leati_scheduler_threads(s) < s->worker_count + count) {
-        leat_err err = start_thread(s, NULL, "leat-spare");
+        leat_err err = leati_thread_create(s, NULL);
         if (err)
             return err;
     }

@@ -28,6 +28,7 @@
 
 typedef struct leati_scheduler leati_scheduler;
 typedef struct leati_runnable leati_runnable;
+typedef struct leati_worker leati_worker;
 
 typedef enum leati_turn {
     LEATI_TURN_AGAIN, // has more to do
@@ -38,7 +39,7 @@ typedef enum leati_turn {
 struct leati_runnable {
     // Atomic: a phase and the notified bit.
     _Alignas(64) _Atomic uint32_t state;
-    _Atomic uint32_t home;      // the worker it is queued at
+    leati_worker *_Atomic home; // the worker it is queued at
     _Atomic bool urgent;        // goes to the head of the queue (control mail)
     leati_runnable *next;       // under the queue's lock
     leati_scheduler *scheduler; // immutable after init
@@ -56,6 +57,13 @@ uint32_t leati_scheduler_workers(const leati_scheduler *scheduler);
 uint32_t leati_scheduler_threads(leati_scheduler *scheduler);
 // Makes sure that `count` threads beside the workers exist, so that waits need not create any.
 LEAT_MUST_USE leat_err leati_scheduler_reserve(leati_scheduler *scheduler, uint32_t count);
+
+// A worker with a thread of its own for runnables that are moved to it: nobody steals from it.
+// Destroy waits until its thread has left it; its runnables must have ended.
+LEAT_MUST_USE leat_err leati_worker_create(leati_scheduler *scheduler, leati_worker **worker);
+void leati_worker_destroy(leati_worker **worker);
+// Before the runnable is first woken.
+void leati_runnable_move(leati_runnable *runnable, leati_worker *worker);
 
 // Puts a zeroed runnable into the idle state. `home` is taken modulo the number of workers.
 void leati_runnable_init(leati_runnable *runnable, leati_scheduler *scheduler, uint32_t home,

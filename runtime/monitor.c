@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The monitor gives a worker to another thread when its holder has been in one turn for too long: a
+// user function blocks, or computes, without having said so. It sleeps while all workers do.
+#include "runtime/scheduler_impl.h"
+
+enum { TICK_MS = 5, TOO_LONG_MS = 20 };
+
+// Takes the worker from a holder that did not end its turn. The holder learns of it when it next
+// looks.
+static leati_thread *take_away_locked(leati_worker *w)
+{
+    leati_scheduler *s = w->scheduler;
+    leati_thread *blocked = w->holder;
+    leati_thread *spare = leati_thread_take_spare(s);
+    if (!spare) {
+        // Without memory or threads for a new one the others have to wait; the next tick tries
+        // again.
+        if (leati_thread_create(s, w) == LEAT_OK)
+            atomic_store_explicit(&blocked->worker, NULL, memory_order_relaxed);
+        return NULL;
+    }
+    atomic_store_explicit(&blocked->worker, NULL, memory_order_relaxed);
+    atomic_store_explicit(&spare->worker, w, memory_order_relaxed);
+    w->holder = spare;
+    return spare;
+}
+
+// Whether the worker is awake.
+static bool look_at(leati_worker *w, int64_t now)
+{
+    leati_thread *next = NULL;
+    pthread_mutex_lock(&w->lock);
+    bool awake = !w->sleeping;
+    uint32_t turn = atomic_load_explicit(&w->holder->turns, memory_order_relaxed);
+    bool same = w->seen_holder == w->holder && w->seen_turn == turn;
+    if (!awake || !(turn & 1) || !same) {
+        w->seen_holder = w->holder;
+        w->seen_turn = turn;
+        w->seen_ns = now;
+    } else if (w->head && now - w->seen_ns >= (int64_t)TOO_LONG_MS * 1000000) {
+        next = take_away_locked(w);
+    }
+    pthread_mutex_unlock(&w->lock);
+    leati_thread_rouse(next);
+    return awake;
+}
+
+void *leati_monitor_main(void *arg)
+{
+    leati_scheduler *s = arg;
+    while (!atomic_load_explicit(&s->stopping, memory_order_acquire)) {
+        bool awake = false;
+        int64_t now = leati_clock_ns();
+        for (uint32_t i = 0; i < s->worker_count; i++)
+            awake |= look_at(&s->workers[i], now);
+        if (awake) {
+            leati_park_for(&s->monitor_parker, TICK_MS);
+            continue;
+        }
+        atomic_exchange_explicit(&s->monitor_idle, 1, memory_order_acq_rel);
+        if (atomic_fetch_add_explicit(&s->sleepers, 0, memory_order_acq_rel) == s->worker_count)
+            leati_park(&s->monitor_parker);
+        atomic_exchange_explicit(&s->monitor_idle, 0, memory_order_acq_rel);
+    }
+    return NULL;
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of the scheduler share: queues and threads (scheduler.c), waiting and lending
+// (lend.c), the monitor (monitor.c).
+#ifndef LEATI_RUNTIME_SCHEDULER_IMPL_H
+#define LEATI_RUNTIME_SCHEDULER_IMPL_H
+
+#include <pthread.h>
+
+#include "base/thread.h"
+#include "runtime/scheduler.h"
+
+// Phases of a runnable, with the notified bit beside them. IDLE | NOTIFIED is "ready": only the
+// waker that set the bit on an idle runnable puts it into a queue.
+enum {
+    LEATI_RUN_NOTIFIED = 1,
+    LEATI_RUN_IDLE = 0,
+    LEATI_RUN_RUNNING = 2,
+    LEATI_RUN_WAITING = 4,
+    LEATI_RUN_DONE = 6,
+};
+
+typedef struct leati_worker leati_worker;
+typedef struct leati_thread leati_thread;
+
+// A run queue and who serves it.
+struct leati_worker {
+    _Alignas(64) pthread_mutex_t lock;
+    // Immutable.
+    leati_scheduler *scheduler;
+    bool own; // one runnable asked for it: it takes no part in stealing
+    // Under the lock.
+    leati_runnable *head, *tail;
+    leati_thread *holder;
+    bool sleeping; // the holder is parked, or will be at once
+    bool closing;  // an own worker: its thread is to leave
+    // Written under the lock, read by anyone as a hint.
+    _Atomic uint32_t length;
+    // The monitor's own: the turn it saw last, and since when.
+    leati_thread *seen_holder;
+    uint32_t seen_turn;
+    int64_t seen_ns;
+    // Atomic: 1 once an own worker's thread has left it.
+    _Atomic uint32_t closed;
+};
+
+struct leati_thread {
+    leati_scheduler *scheduler; // immutable
+    pthread_t id;
+    leati_parker parker;
+    // The worker it serves; NULL: a spare, or a thread that serves one runnable only. Written under
+    // the worker's lock; the thread that believes to hold a worker checks `holder` under the lock
+    // before it relies on that.
+    leati_worker *_Atomic worker;
+    // Atomic: odd during a turn.
+    _Atomic uint32_t turns;
+    // The thread's own: the worker it lent, and to whom.
+    leati_worker *lent;
+    leati_thread *lent_to;
+    // Under the scheduler's lock.
+    leati_thread *next_spare;
+    leati_thread *next; // of all threads
+};
+
+struct leati_scheduler {
+    // Immutable.
+    const leat_allocator *allocator;
+    uint32_t worker_count;
+    leati_worker *workers; // the shared ones
+    pthread_t monitor;
+    bool monitor_started;
+    // Atomic.
+    _Atomic uint32_t sleepers; // shared workers whose holder sleeps
+    _Atomic bool stopping;
+    _Atomic uint32_t monitor_idle;
+    leati_parker monitor_parker;
+    // Under the lock, which is taken after a worker's lock, never before.
+    pthread_mutex_t lock;
+    leati_thread *spares;
+    leati_thread *threads;
+    uint32_t thread_count;
+};
+
+// The thread of a scheduler that the caller is.
+leati_thread *leati_thread_self(void);
+
+// Ends a worker's sleep and returns the thread to be unparked once the lock is released, or NULL
+// when it does not sleep.
+leati_thread *leati_worker_rouse_locked(leati_worker *worker);
+// Unparks a roused thread, and the monitor with the first one. NULL: nothing.
+void leati_thread_rouse(leati_thread *thread);
+// Starts a thread that serves `worker` (whose lock is held, if it is shared already), or, without
+// one, stands by as a spare.
+LEAT_MUST_USE leat_err leati_thread_create(leati_scheduler *scheduler, leati_worker *worker);
+void leati_thread_add_spare(leati_thread *thread);
+// A parked spare, taken off the list, or NULL.
+leati_thread *leati_thread_take_spare(leati_scheduler *scheduler);
+
+void *leati_monitor_main(void *scheduler);
+
+#endif
