@@ -11,7 +11,8 @@ static leati_writer *writer_of(leat_operator *op)
 // One channel, or one lane for all.
 static leat_err element_single(leat_operator *op, const void *record, leat_out *out)
 {
-    return leati_writer_write(writer_of(op), 0, record);
+    leati_writer *writer = writer_of(op);
+    return leati_writer_write(writer, &writer->lanes[0], record);
 }
 
 // Rebalance and rescale: one after the other.
@@ -20,7 +21,7 @@ static leat_err element_turns(leat_operator *op, const void *record, leat_out *o
     leati_writer *writer = writer_of(op);
     uint32_t index = writer->next;
     writer->next = index + 1 < writer->count ? index + 1 : 0;
-    return leati_writer_write(writer, index, record);
+    return leati_writer_write(writer, &writer->lanes[index], record);
 }
 
 // xorshift64: cheap, and even enough to spread records.
@@ -43,13 +44,14 @@ static uint32_t random_channel(leati_writer *writer)
 static leat_err element_shuffle(leat_operator *op, const void *record, leat_out *out)
 {
     leati_writer *writer = writer_of(op);
-    return leati_writer_write(writer, random_channel(writer), record);
+    return leati_writer_write(writer, &writer->lanes[random_channel(writer)], record);
 }
 
-static leat_err write_by_hash(leati_writer *writer, uint64_t hash, const void *record)
+__attribute__((always_inline)) static inline leat_err
+write_by_hash(leati_writer *writer, uint64_t hash, const void *record)
 {
     uint32_t group = leat_key_group(hash, writer->max_parallelism);
-    return leati_writer_write(writer, writer->route[group], record);
+    return leati_writer_write(writer, &writer->lanes[writer->route[group]], record);
 }
 
 // A key of one 64-bit integer.

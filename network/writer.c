@@ -15,49 +15,69 @@ static const leati_record_time no_time = {.timestamp = INT64_MIN};
 
 // --- segments -------------------------------------------------------------------------------
 
-static uint32_t first_channel(const leati_writer *writer, uint32_t lane)
+static uint32_t first_channel(const leati_writer *writer, const leati_lane *lane)
 {
-    return writer->shared ? 0 : lane;
+    return writer->shared ? 0 : (uint32_t)(lane - writer->lanes);
 }
 
-static uint32_t after_last_channel(const leati_writer *writer, uint32_t lane)
+static uint32_t after_last_channel(const leati_writer *writer, const leati_lane *lane)
 {
-    return writer->shared ? writer->count : lane + 1;
+    return writer->shared ? writer->count : (uint32_t)(lane - writer->lanes) + 1;
 }
 
-static void notify_lane(leati_writer *writer, uint32_t lane)
+static void notify_lane(leati_writer *writer, const leati_lane *lane)
 {
     for (uint32_t i = first_channel(writer, lane); i < after_last_channel(writer, lane); i++)
         leati_channel_notify(writer->channels[i]);
 }
 
-static void finish_lane(leati_writer *writer, uint32_t index)
+static void add_to(_Atomic uint64_t *counter, uint64_t more)
 {
-    leati_lane *lane = &writer->lanes[index];
+    // One writer only, so it needs no read-modify-write.
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more,
+                          memory_order_relaxed);
+}
+
+static void count_lane(leati_writer *writer, leati_lane *lane)
+{
+    add_to(&writer->records, lane->records);
+    add_to(&writer->bytes, (uint64_t)(lane->at - lane->counted));
+    lane->records = 0;
+    lane->counted = lane->at;
+}
+
+static void finish_lane(leati_writer *writer, leati_lane *lane)
+{
     leati_segment *segment = lane->segment;
     if (!segment)
         return;
-    uint32_t position = (uint32_t)(lane->at - segment->data);
-    *lane = (leati_lane){0};
-    atomic_store_explicit(&writer->dirty[index], 0, memory_order_relaxed);
+    count_lane(writer, lane);
+    uint32_t position = (uint32_t)(lane->at - lane->start);
+    lane->at = lane->end = NULL;
+    lane->segment = NULL;
+    atomic_store_explicit(lane->dirty, 0, memory_order_relaxed);
     // The reader may let go of the segment from here on.
     atomic_store_explicit(&segment->committed, position | LEATI_SEGMENT_FINISHED,
                           memory_order_release);
-    notify_lane(writer, index);
+    notify_lane(writer, lane);
 }
 
-void leati_writer_beyond_mark(leati_writer *writer, uint32_t index)
+static void flush_lane(leati_writer *writer, leati_lane *lane)
 {
-    leati_lane *lane = &writer->lanes[index];
-    if (lane->end - lane->at < LEATI_LANE_FULL) {
-        finish_lane(writer, index);
-    } else {
-        atomic_store_explicit(&writer->dirty[index], 0, memory_order_relaxed);
-        notify_lane(writer, index);
-    }
+    count_lane(writer, lane);
+    atomic_store_explicit(lane->dirty, 0, memory_order_relaxed);
+    notify_lane(writer, lane);
 }
 
-static bool lane_has_room(const leati_writer *writer, uint32_t lane)
+void leati_writer_beyond_mark(leati_writer *writer, leati_lane *lane)
+{
+    if (lane->end - lane->at < LEATI_LANE_FULL)
+        finish_lane(writer, lane);
+    else
+        flush_lane(writer, lane);
+}
+
+static bool lane_has_room(const leati_writer *writer, const leati_lane *lane)
 {
     for (uint32_t i = first_channel(writer, lane); i < after_last_channel(writer, lane); i++)
         if (leati_channel_room(writer->channels[i]) == 0)
@@ -77,7 +97,8 @@ static bool channel_is_full(const leati_writer *writer, uint32_t channel)
 
 typedef struct waiting {
     leati_writer *writer;
-    uint32_t index;
+    const leati_lane *lane;       // for a segment
+    const leati_channel *channel; // for an event
 } waiting;
 
 static bool segment_ready(void *arg)
@@ -85,27 +106,26 @@ static bool segment_ready(void *arg)
     waiting *what = arg;
     leati_local_pool *pool = what->writer->options.pool;
     leati_local_pool_await(pool);
-    return lane_has_room(what->writer, what->index) && leati_local_pool_available(pool);
+    return lane_has_room(what->writer, what->lane) && leati_local_pool_available(pool);
 }
 
 static bool event_ready(void *arg)
 {
     waiting *what = arg;
     leati_local_pool_await(what->writer->options.pool);
-    return leati_channel_event_room(what->writer->channels[what->index]) > 0;
+    return leati_channel_event_room(what->channel) > 0;
 }
 
-static leat_err wait_for(leati_writer *writer, bool (*ready)(void *arg), uint32_t index)
+static leat_err wait_for(bool (*ready)(void *arg), waiting *what)
 {
-    waiting what = {.writer = writer, .index = index};
-    leati_waiter *waiter = writer->options.waiter;
-    leat_err err = waiter->wait(waiter, ready, &what);
+    leati_waiter *waiter = what->writer->options.waiter;
+    leat_err err = waiter->wait(waiter, ready, what);
     if (err != LEAT_OK)
-        writer->broken = true;
+        what->writer->broken = true;
     return err;
 }
 
-static leati_segment *request_segment(leati_writer *writer, uint32_t lane)
+static leati_segment *request_segment(leati_writer *writer, const leati_lane *lane)
 {
     if (!lane_has_room(writer, lane))
         return NULL;
@@ -113,7 +133,7 @@ static leati_segment *request_segment(leati_writer *writer, uint32_t lane)
     return segment ? segment : leati_local_pool_request(writer->options.pool, true);
 }
 
-static void enqueue_segment(leati_writer *writer, uint32_t lane, leati_segment *segment)
+static void enqueue_segment(leati_writer *writer, const leati_lane *lane, leati_segment *segment)
 {
     uint32_t first = first_channel(writer, lane);
     uint32_t last = after_last_channel(writer, lane);
@@ -128,45 +148,44 @@ static void enqueue_segment(leati_writer *writer, uint32_t lane, leati_segment *
         *writer->options.maybe_blocked = true;
 }
 
-static leat_err open_lane(leati_writer *writer, uint32_t index)
+static leat_err open_lane(leati_writer *writer, leati_lane *lane)
 {
     leati_segment *segment;
-    while (!(segment = request_segment(writer, index))) {
-        leat_err err = wait_for(writer, segment_ready, index);
+    while (!(segment = request_segment(writer, lane))) {
+        leat_err err = wait_for(segment_ready, &(waiting){.writer = writer, .lane = lane});
         if (err != LEAT_OK)
             return err;
     }
-    leati_lane *lane = &writer->lanes[index];
     lane->segment = segment;
-    lane->at = segment->data;
+    lane->at = lane->start = lane->counted = segment->data;
     lane->end = segment->data + segment->size;
     lane->mark =
         writer->options.buffer_timeout_ms == 0 ? segment->data : lane->end - LEATI_LANE_FULL;
-    enqueue_segment(writer, index, segment);
+    enqueue_segment(writer, lane, segment);
     return LEAT_OK;
 }
 
 // A lane with room for `size` bytes in one piece.
-static leat_err ensure_room(leati_writer *writer, uint32_t index, uint32_t size)
+static leat_err ensure_room(leati_writer *writer, leati_lane *lane, uint32_t size)
 {
-    if (writer->lanes[index].end - writer->lanes[index].at >= (ptrdiff_t)size)
+    if (lane->end - lane->at >= (ptrdiff_t)size)
         return LEAT_OK;
-    finish_lane(writer, index);
-    return open_lane(writer, index);
+    finish_lane(writer, lane);
+    return open_lane(writer, lane);
 }
 
 // --- records that do not fit ----------------------------------------------------------------
 
 // Cuts an element at the borders of segments. Each one that it fills goes out at once.
-static leat_err write_pieces(leati_writer *writer, uint32_t index, leati_tag tag,
+static leat_err write_pieces(leati_writer *writer, leati_lane *lane, leati_tag tag,
                              const uint8_t *payload, uint32_t size)
 {
-    leat_err err = ensure_room(writer, index, LEATI_ELEMENT_HEADER);
+    leat_err err = ensure_room(writer, lane, LEATI_ELEMENT_HEADER);
     if (err != LEAT_OK)
         return err;
-    leati_lane *lane = &writer->lanes[index];
     leati_element_put_header(lane->at, tag, size);
     lane->at += LEATI_ELEMENT_HEADER;
+    lane->records++;
     uint32_t left = size;
     for (;;) {
         size_t room = (size_t)(lane->end - lane->at);
@@ -177,14 +196,12 @@ static leat_err write_pieces(leati_writer *writer, uint32_t index, leati_tag tag
         left -= piece;
         if (left == 0)
             break;
-        finish_lane(writer, index);
-        err = open_lane(writer, index);
+        finish_lane(writer, lane);
+        err = open_lane(writer, lane);
         if (err != LEAT_OK)
             return err;
     }
-    leati_writer_count(&writer->records, 1);
-    leati_writer_count(&writer->bytes, (uint64_t)size + LEATI_ELEMENT_HEADER);
-    leati_writer_publish(writer, index, lane->at);
+    leati_writer_publish(writer, lane, lane->at);
     return LEAT_OK;
 }
 
@@ -201,7 +218,7 @@ static bool reserve_scratch(leati_writer *writer, size_t size)
     return true;
 }
 
-static leat_err write_cut(leati_writer *writer, uint32_t index, const void *record, size_t size)
+static leat_err write_cut(leati_writer *writer, leati_lane *lane, const void *record, size_t size)
 {
     const leati_writer_options *options = &writer->options;
     size_t stamp = writer->time->present ? sizeof(int64_t) : 0;
@@ -216,7 +233,7 @@ static leat_err write_cut(leati_writer *writer, uint32_t index, const void *reco
                                "a record is not what its type says: %zu bytes are not enough for "
                                "it",
                                size);
-    leat_err err = write_pieces(writer, index, stamp > 0 ? LEATI_TAG_RECORD_AT : LEATI_TAG_RECORD,
+    leat_err err = write_pieces(writer, lane, stamp > 0 ? LEATI_TAG_RECORD_AT : LEATI_TAG_RECORD,
                                 writer->scratch, (uint32_t)(stamp + size));
     if (writer->scratch_capacity > KEEP_SCRATCH) {
         leati_free(options->allocator, writer->scratch);
@@ -226,7 +243,7 @@ static leat_err write_cut(leati_writer *writer, uint32_t index, const void *reco
     return err;
 }
 
-leat_err leati_writer_write_slow(leati_writer *writer, uint32_t index, const void *record)
+leat_err leati_writer_write_slow(leati_writer *writer, leati_lane *lane, const void *record)
 {
     if (writer->broken)
         return LEAT_ECANCELLED;
@@ -237,11 +254,24 @@ leat_err leati_writer_write_slow(leati_writer *writer, uint32_t index, const voi
                                "a record of %zu bytes is larger than record.max-size, %u bytes",
                                size, options->max_record_size);
     if (size > writer->small_bytes)
-        return write_cut(writer, index, record, size);
-    finish_lane(writer, index);
-    leat_err err = open_lane(writer, index);
+        return write_cut(writer, lane, record, size);
+    finish_lane(writer, lane);
+    leat_err err = open_lane(writer, lane);
     // It fits now: small records are much smaller than a segment.
-    return err == LEAT_OK ? leati_writer_write(writer, index, record) : err;
+    return err == LEAT_OK ? leati_writer_write(writer, lane, record) : err;
+}
+
+leat_err leati_writer_write_stamped(leati_writer *writer, leati_lane *lane, const void *record)
+{
+    uint8_t *payload = lane->at + LEATI_ELEMENT_HEADER;
+    uint8_t *end = writer->encode(writer->type, record, payload + sizeof(int64_t), lane->end);
+    if (LEAT_UNLIKELY(!end))
+        return leati_writer_write_slow(writer, lane, record);
+    leati_element_put_header(lane->at, LEATI_TAG_RECORD_AT, (uint32_t)(end - payload));
+    leati_element_put_i64(payload, writer->time->timestamp);
+    lane->records++;
+    leati_writer_publish(writer, lane, end);
+    return LEAT_OK;
 }
 
 // --- the task's other calls -----------------------------------------------------------------
@@ -252,13 +282,13 @@ static leat_err write_watermark(leat_operator *op, int64_t watermark, leat_out *
     if (writer->broken)
         return LEAT_ECANCELLED;
     for (uint32_t i = 0; i < writer->lane_count; i++) {
-        leat_err err = ensure_room(writer, i, LEATI_ELEMENT_HEADER + sizeof watermark);
+        leati_lane *lane = &writer->lanes[i];
+        leat_err err = ensure_room(writer, lane, LEATI_ELEMENT_HEADER + sizeof watermark);
         if (err != LEAT_OK)
             return err;
-        uint8_t *at = writer->lanes[i].at;
-        leati_element_put_header(at, LEATI_TAG_WATERMARK, sizeof watermark);
-        leati_element_put_i64(at + LEATI_ELEMENT_HEADER, watermark);
-        leati_writer_publish(writer, i, at + LEATI_ELEMENT_HEADER + sizeof watermark);
+        leati_element_put_header(lane->at, LEATI_TAG_WATERMARK, sizeof watermark);
+        leati_element_put_i64(lane->at + LEATI_ELEMENT_HEADER, watermark);
+        leati_writer_publish(writer, lane, lane->at + LEATI_ELEMENT_HEADER + sizeof watermark);
     }
     return LEAT_OK;
 }
@@ -287,8 +317,7 @@ bool leati_writer_flush(leati_writer *writer)
     for (uint32_t i = 0; i < writer->lane_count; i++) {
         if (!atomic_load_explicit(&writer->dirty[i], memory_order_relaxed))
             continue;
-        atomic_store_explicit(&writer->dirty[i], 0, memory_order_relaxed);
-        notify_lane(writer, i);
+        flush_lane(writer, &writer->lanes[i]);
         any = true;
     }
     return any;
@@ -302,7 +331,7 @@ void leati_writer_tick(leati_writer *writer)
     // would hide. The price is a needless notification or two.
     for (uint32_t i = 0; i < writer->lane_count; i++)
         if (atomic_load_explicit(&writer->dirty[i], memory_order_acquire))
-            notify_lane(writer, i);
+            notify_lane(writer, &writer->lanes[i]);
 }
 
 leat_err leati_writer_broadcast_event(leati_writer *writer, const leati_event *event)
@@ -310,10 +339,11 @@ leat_err leati_writer_broadcast_event(leati_writer *writer, const leati_event *e
     if (writer->broken)
         return LEAT_ECANCELLED;
     for (uint32_t i = 0; !event->priority && i < writer->lane_count; i++)
-        finish_lane(writer, i);
+        finish_lane(writer, &writer->lanes[i]);
     for (uint32_t i = 0; i < writer->count; i++) {
         while (!event->priority && leati_channel_event_room(writer->channels[i]) == 0) {
-            leat_err err = wait_for(writer, event_ready, i);
+            leat_err err =
+                wait_for(event_ready, &(waiting){.writer = writer, .channel = writer->channels[i]});
             if (err != LEAT_OK)
                 return err;
         }
@@ -360,11 +390,14 @@ static bool prepare_hash(leati_writer *writer)
 static bool allocate_parts(leati_writer *writer, leati_channel *const *channels)
 {
     const leat_allocator *allocator = writer->options.allocator;
-    writer->lanes = leati_calloc(allocator, writer->lane_count, sizeof *writer->lanes);
+    writer->lanes = leati_alloc_aligned(allocator, LEATI_CACHE_LINE,
+                                        writer->lane_count * sizeof *writer->lanes);
     writer->dirty = leati_calloc(allocator, writer->lane_count, sizeof *writer->dirty);
     writer->channels = leati_calloc(allocator, writer->count, sizeof(leati_channel *));
     if (!writer->lanes || !writer->dirty || !writer->channels)
         return false;
+    for (uint32_t i = 0; i < writer->lane_count; i++)
+        writer->lanes[i] = (leati_lane){.dirty = &writer->dirty[i]};
     memcpy(writer->channels, channels, writer->count * sizeof(leati_channel *));
     return writer->options.partitioner != LEATI_PARTITION_HASH || prepare_hash(writer);
 }
@@ -421,7 +454,7 @@ void leati_writer_destroy(leati_writer **writer)
         return;
     *writer = NULL;
     const leat_allocator *allocator = gone->options.allocator;
-    leati_free(allocator, gone->lanes);
+    leati_free_aligned(allocator, gone->lanes);
     leati_free(allocator, (void *)gone->dirty);
     leati_free(allocator, gone->channels);
     leati_free(allocator, (void *)(uintptr_t)gone->route);

@@ -72,7 +72,8 @@ void leati_writer_tick(leati_writer *writer);
 // Finishes all open segments and queues the event on every channel; waits for room where it must.
 // A priority event goes out at once and finishes nothing.
 LEAT_MUST_USE leat_err leati_writer_broadcast_event(leati_writer *writer, const leati_event *event);
-// What was written: a broadcast record counts once. Any thread; relaxed.
+// What was written, a broadcast record counted once: exact after a flush or an event, else behind
+// by what stands in open segments. Any thread; relaxed.
 void leati_writer_counts(const leati_writer *writer, uint64_t *records, uint64_t *bytes);
 
 #endif
