@@ -51,9 +51,9 @@ static void group_edges(leati_layout *layout)
     }
 }
 
-// Kahn's algorithm. The builder makes nodes after their inputs, so the order is that of the ids
-// unless the graph was tampered with.
-static void order_nodes(leati_layout *layout, uint32_t *waiting)
+// Kahn's algorithm, for graphs whose ids are no order: the builder cannot make such, but a cycle
+// must not be fatal.
+static void sort_nodes(leati_layout *layout, uint32_t *waiting)
 {
     for (uint32_t n = 0; n < layout->node_count; n++) {
         waiting[n] = layout->places[n].in_count;
@@ -69,6 +69,20 @@ static void order_nodes(leati_layout *layout, uint32_t *waiting)
                 layout->order[layout->order_count++] = to;
         }
     }
+}
+
+// The builder makes nodes after their inputs, so the order of creation will do, and it is the one
+// that people expect in pictures.
+static void order_nodes(leati_layout *layout, uint32_t *waiting)
+{
+    for (uint32_t e = 0; e < layout->edge_count; e++) {
+        if (layout->env->edges[e].from->id >= layout->env->edges[e].to->id) {
+            sort_nodes(layout, waiting);
+            return;
+        }
+    }
+    for (uint32_t n = 0; n < layout->node_count; n++)
+        layout->order[layout->order_count++] = n;
 }
 
 // An operator without a group of its own is in that of its inputs when they agree.

@@ -12,6 +12,34 @@ static void put_clean(leati_strbuf *out, const char *text)
         leati_strbuf_putc(out, (uint8_t)*text < 0x20 || *text == 0x7f ? '?' : *text);
 }
 
+static size_t label_width(const leati_chain_op *op)
+{
+    size_t width = strlen(op->name);
+    return strcmp(op->name, op->kind) == 0 ? width : width + strlen(" ()") + strlen(op->kind);
+}
+
+// The types of a vertex stand below each other unless a name is very long.
+static size_t widest_label(const leati_vertex *vertex)
+{
+    size_t widest = 0;
+    for (uint32_t i = 0; i < vertex->op_count; i++)
+        if (label_width(&vertex->ops[i]) > widest)
+            widest = label_width(&vertex->ops[i]);
+    return widest < 40 ? widest : 40;
+}
+
+static void put_label(leati_strbuf *out, const leati_chain_op *op, size_t width)
+{
+    put_clean(out, op->name);
+    if (strcmp(op->name, op->kind) != 0) {
+        leati_strbuf_puts(out, " (");
+        put_clean(out, op->kind);
+        leati_strbuf_putc(out, ')');
+    }
+    for (size_t i = label_width(op); i < width; i++)
+        leati_strbuf_putc(out, ' ');
+}
+
 static void put_types(leati_strbuf *out, const leati_chain_op *op)
 {
     if (op->in_type[0]) {
@@ -25,13 +53,11 @@ static void put_types(leati_strbuf *out, const leati_chain_op *op)
 }
 
 // "    3  count words (reduce)  {word: str, count: i64} -> {word: str, count: i64}  [updates]"
-static void put_op(leati_strbuf *out, const leati_vertex *vertex, uint32_t i)
+static void put_op(leati_strbuf *out, const leati_vertex *vertex, uint32_t i, size_t width)
 {
     const leati_chain_op *op = &vertex->ops[i];
     leati_strbuf_printf(out, "    %" PRIu32 "  ", op->node_id);
-    put_clean(out, op->name);
-    if (strcmp(op->name, op->kind) != 0)
-        leati_strbuf_printf(out, " (%s)", op->kind);
+    put_label(out, op, width);
     put_types(out, op);
     if (op->detail) {
         leati_strbuf_puts(out, "  [");
@@ -103,8 +129,9 @@ static void put_vertex(leati_strbuf *out, const leati_picture *picture, const le
         put_clean(out, vertex->slot_group);
     }
     leati_strbuf_putc(out, '\n');
+    size_t width = widest_label(vertex);
     for (uint32_t i = 0; i < vertex->op_count; i++)
-        put_op(out, vertex, i);
+        put_op(out, vertex, i, width);
     for (uint32_t e = picture->first_edge[vertex->id]; e < picture->first_edge[vertex->id + 1]; e++)
         put_edge(out, picture->graph, &picture->graph->edges[e]);
     for (uint32_t i = 0; i < vertex->op_count; i++)
