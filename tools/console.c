@@ -16,7 +16,7 @@ static const char erase_line[] = "\r\033[K";
 void leati_console_init(leati_console *console, bool quiet)
 {
     const char *term = getenv("TERM");
-    bool can_erase = term && *term && strcmp(term, "dumb");
+    bool can_erase = term && *term && strcmp(term, "dumb") != 0;
     *console = (leati_console){
         .live = !quiet && can_erase && isatty(STDERR_FILENO),
         .level = leati_log_level_wanted(),

@@ -70,7 +70,7 @@ static bool check_header(int fd, ElfW(Ehdr) * header, reason why)
     int error = read_at(fd, header, sizeof *header, 0);
     if (error && error != EINVAL)
         return refuse(why, "cannot be read: %s", strerror(error));
-    if (memcmp(header->e_ident, ELFMAG, SELFMAG))
+    if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
         return refuse(why, "is not a shared object; a job file is compiled with -shared -fPIC");
     if (error)
         return refuse(why, "is truncated: not even its header is whole");

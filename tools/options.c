@@ -217,7 +217,7 @@ leati_exit leati_options_parse(leati_options *options, const leati_verb *verb, i
     *options = (leati_options){.format = LEAT_PLAN_TEXT};
     parser p = {options, verb};
     int own = 1;
-    while (own < argc && strcmp(argv[own], "--"))
+    while (own < argc && strcmp(argv[own], "--") != 0)
         own++;
     char *separator = argv[own];
     argv[own] = NULL; // getopt must not look behind it

@@ -19,16 +19,20 @@ double leati_now(void)
 void leati_progress_init(leati_progress *progress, leati_console *console, const leat_job *job)
 {
     double now = leati_now();
-    *progress =
-        (leati_progress){.console = console, .job = job, .started = now, .window_start = now};
-    if (console->live)
-        progress->held_ns = leati_calloc(NULL, leat_job_task_count(job) + 1, sizeof(uint64_t));
+    *progress = (leati_progress){.console = console, .job = job, .started = now};
+    progress->older.at = progress->newer.at = now;
+    if (!console->live)
+        return;
+    size_t count = (size_t)leat_job_task_count(job) + 1; // not 0
+    progress->older.held_ns = leati_calloc(NULL, count, sizeof(uint64_t));
+    progress->newer.held_ns = leati_calloc(NULL, count, sizeof(uint64_t));
 }
 
 void leati_progress_fini(leati_progress *progress)
 {
     leati_console_erase(progress->console);
-    leati_free(NULL, progress->held_ns);
+    leati_free(NULL, progress->older.held_ns);
+    leati_free(NULL, progress->newer.held_ns);
 }
 
 static uint64_t held_ns(const leat_job *job, uint32_t index, leat_task_stats *stats)
@@ -45,7 +49,7 @@ static double most_held(const leati_progress *progress, double seconds, leat_tas
     for (uint32_t i = 0; i < count; i++) {
         leat_task_stats stats;
         uint64_t now = held_ns(progress->job, i, &stats);
-        uint64_t before = progress->held_ns ? progress->held_ns[i] : 0;
+        uint64_t before = progress->older.held_ns ? progress->older.held_ns[i] : 0;
         uint64_t held = now > before ? now - before : 0;
         if (i == 0 || held > longest) {
             longest = held;
@@ -56,15 +60,18 @@ static double most_held(const leati_progress *progress, double seconds, leat_tas
     return share > 100 ? 100 : share;
 }
 
-static void begin_window(leati_progress *progress, double now, uint64_t records)
+static void take_snapshot(leati_progress *progress, double now, uint64_t records)
 {
+    leati_snapshot fresh = progress->older;
     uint32_t count = leat_job_task_count(progress->job);
-    progress->window_start = now;
-    progress->window_records = records;
-    for (uint32_t i = 0; progress->held_ns && i < count; i++) {
+    fresh.at = now;
+    fresh.records = records;
+    for (uint32_t i = 0; fresh.held_ns && i < count; i++) {
         leat_task_stats stats;
-        progress->held_ns[i] = held_ns(progress->job, i, &stats);
+        fresh.held_ns[i] = held_ns(progress->job, i, &stats);
     }
+    progress->older = progress->newer;
+    progress->newer = fresh;
 }
 
 // "12.3 M records  22.8 M/s  3 s  back-pressure 12 % (source: text -> flat_map)"
@@ -72,19 +79,19 @@ static void format_line(const leati_progress *progress, double now, uint64_t rec
                         size_t size)
 {
     char count[LEATI_SCALED_SIZE], rate[LEATI_SCALED_SIZE], shown[512];
-    double seconds = now - progress->window_start;
+    double seconds = now - progress->older.at;
     leat_task_stats most = {.name = ""};
     double share = most_held(progress, seconds, &most);
-    uint64_t fresh = records > progress->window_records ? records - progress->window_records : 0;
+    uint64_t fresh = records > progress->older.records ? records - progress->older.records : 0;
     leati_scaled((double)records, count);
     leati_scaled(seconds > 0 ? (double)fresh / seconds : 0, rate);
     int used =
         snprintf(line, size, "%s records  %s/s  %.0f s", count, rate, now - progress->started);
-    if (leat_job_get_state(progress->job) == LEAT_JOB_CANCELLING)
-        used += snprintf(line + used, size - (size_t)used,
-                         "  cancelling (a second signal ends at once)");
-    else
-        used += snprintf(line + used, size - (size_t)used, "  back-pressure %.0f %%", share);
+    if (leat_job_get_state(progress->job) == LEAT_JOB_CANCELLING) {
+        snprintf(line + used, size - (size_t)used, "  cancelling (a second signal ends at once)");
+        return;
+    }
+    used += snprintf(line + used, size - (size_t)used, "  back-pressure %.0f %%", share);
     // A line that is wider than the terminal could not be erased.
     size_t columns = leati_columns(line), width = leati_console_columns();
     enum { BRACKETS = 3, LEAST_NAME = 12 };
@@ -104,7 +111,6 @@ void leati_progress_draw(leati_progress *progress)
     format_line(progress, now, records, line, sizeof line);
     leati_shorten(line, leati_console_columns() - 1, cut, sizeof cut);
     leati_console_draw(progress->console, cut);
-    // The window is at least a second long, so that the figures can be read.
-    if (now - progress->window_start >= 1)
-        begin_window(progress, now, records);
+    if (now - progress->newer.at >= 1)
+        take_snapshot(progress, now, records);
 }

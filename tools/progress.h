@@ -6,14 +6,19 @@
 #include "leat/execute.h"
 #include "tools/console.h"
 
+typedef struct leati_snapshot {
+    double at; // s, monotonic clock
+    uint64_t records;
+    uint64_t *held_ns; // one for each task, or NULL when out of memory: all taken as 0 then
+} leati_snapshot;
+
 typedef struct leati_progress {
     leati_console *console;
     const leat_job *job;
     double started; // s, monotonic clock
-    // The figures that rates are measured from, taken once a second.
-    double window_start;
-    uint64_t window_records;
-    uint64_t *held_ns; // one for each task; NULL when out of memory: from the job's start then
+    // Rates are measured from the older one. A new one is taken each second, so the window is one
+    // to two seconds long, which can be read and yet follows what happens.
+    leati_snapshot older, newer;
 } leati_progress;
 
 // Seconds of the monotonic clock.

@@ -102,7 +102,7 @@ void leati_signals_fini(leati_signals *signals)
     pthread_mutex_lock(&signals->lock);
     signals->ending = true;
     pthread_mutex_unlock(&signals->lock);
-    pthread_kill(signals->thread, SIGTERM); // wakes the thread, which sees that it is to end
+    pthread_kill(signals->thread, SIGINT); // wakes the thread, which sees that it is to end
     pthread_join(signals->thread, NULL);
     pthread_mutex_destroy(&signals->lock);
 }
