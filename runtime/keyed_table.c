@@ -24,7 +24,11 @@ typedef enum key_form {
     KEY_8,
 } key_form;
 
-enum { FIRST_BITS = 8, LAST_BITS = 31 };
+enum {
+    FIRST_BITS = 8, // log2 of the number of slots
+    LAST_BITS = 31,
+    MAX_UNITS = (1 << 29) - 1, // of a block: less than 4 GiB
+};
 
 struct leati_keyed_table {
     slot *slots;
@@ -395,7 +399,7 @@ static uint8_t *make_block(leati_keyed_table *table, const contents *from, uint3
     if (table->type_points && !from->shares_key)
         size += leat_record_extra_size(table->type, from->accumulator);
     size = align_up(size, LEATI_BLOCK_UNIT) / LEATI_BLOCK_UNIT;
-    if (size > UINT32_MAX / 2)
+    if (size > MAX_UNITS)
         return NULL;
     uint32_t units = (uint32_t)size < least ? least : (uint32_t)size;
     if (!leati_block_alloc(&table->store, &units, ref))
