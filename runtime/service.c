@@ -175,13 +175,15 @@ leat_err leati_service_watch(leati_service *s, leati_watch *watch, int fd)
     struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.fd = fd};
     pthread_mutex_lock(&s->lock);
     leat_err err = LEAT_OK;
-    if (watch->armed)
-        err = LEAT_ESTATE;
-    else if (epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0)
+    // A task that was woken for another reason asks once more.
+    bool same = watch->armed && watch->fd == fd;
+    if (watch->armed && !same)
+        disarm_locked(s, watch);
+    if (!same && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0)
         err = errno == EEXIST                      ? LEAT_EEXIST
               : errno == ENOMEM || errno == ENOSPC ? LEAT_ENOMEM
                                                    : LEAT_EINVAL;
-    if (!err) {
+    if (!same && !err) {
         watch->fd = fd;
         watch->armed = true;
         watch->next = s->watches;
