@@ -38,7 +38,7 @@ leat_err leati_ctx_user_failure(leat_ctx *ctx, const char *function, int result)
         return LEAT_ECANCELLED;
     if (ctx->task->failure)
         return ctx->task->failure;
-    return leati_ctx_error(ctx, LEAT_EUSER, "the %s function returned %d", function, result);
+    return leati_ctx_error(ctx, LEAT_EUSER, "%s returned %d", function, result);
 }
 
 // --- who and where
