@@ -263,7 +263,8 @@ static void flush_tick(leati_tick *tick)
         return;
     for (uint32_t i = 0; i < job->task_count; i++) {
         leati_task *t = &job->tasks[i];
-        if (t->can_flush && atomic_load_explicit(&t->held_back, memory_order_relaxed)) {
+        if (atomic_load_explicit(&t->can_flush, memory_order_relaxed) &&
+            atomic_load_explicit(&t->held_back, memory_order_relaxed)) {
             atomic_store_explicit(&t->flush_due, true, memory_order_relaxed);
             leati_runnable_wake(&t->run);
         }

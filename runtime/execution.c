@@ -154,11 +154,11 @@ static void stop_tasks(leat_job *job)
 void leati_job_fail(leat_job *job, leat_err err, const char *text)
 {
     pthread_mutex_lock(&job->lock);
-    bool first = !job->failure;
+    // What fails because the job was cancelled is no failure of the job.
+    bool first = atomic_load_explicit(&job->state, memory_order_relaxed) == LEAT_JOB_RUNNING;
     if (first) {
         job->failure = err;
-        snprintf(job->failure_text, sizeof job->failure_text, "%s",
-                 text[0] ? text : leat_err_message(err));
+        snprintf(job->failure_text, sizeof job->failure_text, "%s", text);
         atomic_store_explicit(&job->state, LEAT_JOB_FAILING, memory_order_relaxed);
     }
     pthread_mutex_unlock(&job->lock);

@@ -51,7 +51,11 @@ static leat_err input_error(leati_task *t, leat_err err, const leati_reader *rea
 
 static leat_err apply_valve(leati_task *t, leati_valve_output out)
 {
-    return out.watermark_advanced ? leat_emit_watermark(&t->head, out.watermark) : LEAT_OK;
+    if (!out.watermark_advanced)
+        return LEAT_OK;
+    // What a watermark makes an operator emit has nothing to do with the record before it.
+    t->time = (leati_record_time){.timestamp = INT64_MIN};
+    return leat_emit_watermark(&t->head, out.watermark);
 }
 
 static leat_err take_control(leati_task *t, const leati_reader *reader,
@@ -161,33 +165,39 @@ static void give_back(leati_task_input *in, bool more)
     in->current = NULL;
 }
 
-leati_step leati_input_step(leati_task *t, uint32_t max)
+leat_err leati_input_step(leati_task *t, uint32_t max, leati_step *step)
 {
     leati_task_input *in = &t->input;
     while (in->open > 0) {
+        *step = LEATI_STEP_BLOCKED;
         if (t->maybe_blocked && !leati_task_output_available(t))
-            return LEATI_STEP_BLOCKED;
+            return LEAT_OK;
+        *step = LEATI_STEP_MORE;
         if (max == 0)
-            return LEATI_STEP_MORE;
+            return LEAT_OK;
+        *step = LEATI_STEP_IDLE;
         in->current = leati_gate_poll(in->gate);
         if (!in->current)
-            return LEATI_STEP_IDLE;
+            return LEAT_OK;
         bool empty = false;
         leati_reader *reader = &in->readers[leati_channel_index(in->current)];
         leat_err err = read_channel(t, reader, &max, &empty);
         give_back(in, !empty);
         if (err)
-            return LEATI_STEP_FAILED;
+            return err;
     }
-    return LEATI_STEP_END;
+    *step = LEATI_STEP_END;
+    return LEAT_OK;
 }
 
-leati_step leati_source_step(leati_task *t, uint32_t max)
+leat_err leati_source_step(leati_task *t, uint32_t max, leati_step *step)
 {
+    *step = LEATI_STEP_END;
     if (t->source_ended)
-        return LEATI_STEP_END;
+        return LEAT_OK;
+    *step = LEATI_STEP_BLOCKED;
     if (t->maybe_blocked && !leati_task_output_available(t))
-        return LEATI_STEP_BLOCKED;
+        return LEAT_OK;
     leat_operator *source = leati_chain_head(&t->chain);
     leat_poll state = LEAT_POLL_MORE;
     t->time.present = false;
@@ -198,9 +208,10 @@ leati_step leati_source_step(leati_task *t, uint32_t max)
             t->batch = SCRATCH_BATCH;
     }
     if (err)
-        return LEATI_STEP_FAILED;
+        return err;
     t->source_ended = state == LEAT_POLL_END;
-    return state == LEAT_POLL_MORE   ? LEATI_STEP_MORE
-           : state == LEAT_POLL_WAIT ? LEATI_STEP_IDLE
-                                     : LEATI_STEP_END;
+    *step = state == LEAT_POLL_MORE   ? LEATI_STEP_MORE
+            : state == LEAT_POLL_WAIT ? LEATI_STEP_IDLE
+                                      : LEATI_STEP_END;
+    return LEAT_OK;
 }

@@ -96,7 +96,8 @@ static leat_err sleep_idle(leati_task *t, leati_turn *turn)
     flush_writers(t);
     t->gap = LEATI_GAP_IDLE;
     *turn = LEATI_TURN_SLEEP;
-    return t->can_flush ? flush_operators(t) : LEAT_OK;
+    bool can_flush = atomic_load_explicit(&t->can_flush, memory_order_relaxed);
+    return can_flush ? flush_operators(t) : LEAT_OK;
 }
 
 static leat_err sleep_blocked(leati_task *t, leati_turn *turn)
@@ -130,7 +131,7 @@ static leat_err open_task(leati_task *t)
         return err;
     leat_operator *head = leati_chain_head(&t->chain);
     t->head = (leat_out){.element = head->ops->element, .target = head, .next = &t->chain.outs[0]};
-    t->can_flush = leati_chain_can_flush(&t->chain);
+    atomic_store_explicit(&t->can_flush, leati_chain_can_flush(&t->chain), memory_order_relaxed);
     set_stage(t, LEATI_STAGE_RUNNING);
     return LEAT_OK;
 }
@@ -144,27 +145,31 @@ static void adapt_batch(leati_task *t, int64_t took_ns)
         t->batch /= 2;
 }
 
-static leati_step run_batches(leati_task *t)
+static leat_err run_batches(leati_task *t, leati_step *step)
 {
     int64_t start = leati_clock_ns(), before = start;
     for (;;) {
-        leati_step step =
-            t->is_source ? leati_source_step(t, t->batch) : leati_input_step(t, t->batch);
+        leat_err err = t->is_source ? leati_source_step(t, t->batch, step)
+                                    : leati_input_step(t, t->batch, step);
+        if (err || *step != LEATI_STEP_MORE)
+            return err;
         int64_t now = leati_clock_ns();
-        if (step != LEATI_STEP_MORE)
-            return step;
         adapt_batch(t, now - before);
         before = now;
         if (now - start >= TURN_NS || leati_mailbox_has_mail(&t->mailbox) ||
             leati_task_is_stopping(t))
-            return step;
+            return LEAT_OK;
     }
 }
 
 static leat_err run_input(leati_task *t, leati_turn *turn)
 {
     atomic_store_explicit(&t->held_back, true, memory_order_relaxed);
-    switch (run_batches(t)) {
+    leati_step step = LEATI_STEP_MORE;
+    leat_err err = run_batches(t, &step);
+    if (err)
+        return err;
+    switch (step) {
     case LEATI_STEP_MORE:
         *turn = LEATI_TURN_AGAIN;
         return LEAT_OK;
@@ -172,14 +177,11 @@ static leat_err run_input(leati_task *t, leati_turn *turn)
         return sleep_idle(t, turn);
     case LEATI_STEP_BLOCKED:
         return sleep_blocked(t, turn);
-    case LEATI_STEP_END:
+    default:
         set_stage(t, LEATI_STAGE_ENDING);
         *turn = LEATI_TURN_AGAIN;
         return t->is_source ? leat_emit_watermark(&t->chain.outs[0], LEAT_WATERMARK_MAX) : LEAT_OK;
-    case LEATI_STEP_FAILED:
-        break;
     }
-    return t->failure ? t->failure : LEAT_EUSER;
 }
 
 // End of input of one operator after the other, in slices of a turn.
@@ -212,6 +214,7 @@ static leat_err end_operators(leati_task *t, leati_turn *turn)
 
 static leat_err close_task(leati_task *t, leati_turn *turn)
 {
+    leati_service_unwatch(t->job->runtime->service, &t->watch);
     static const leati_event events[] = {
         {.tag = LEATI_TAG_END_OF_DATA, .options = 1},
         {.tag = LEATI_TAG_END_OF_PARTITION},
@@ -255,11 +258,27 @@ static leat_err run_stage(leati_task *t, leati_turn *turn)
     }
 }
 
+// An operator that gave an error without a reason is known by its chain only.
+static void explain_failure(leati_task *t, leat_err err)
+{
+    t->failure = err;
+    snprintf(t->failure_text, sizeof t->failure_text, "%s (%u/%u): %s", t->vertex->name,
+             t->subtask + 1, t->vertex->parallelism, leat_err_message(err));
+}
+
 static void stop_task(leati_task *t, leat_err err)
 {
-    bool cancelled = err == LEAT_ECANCELLED && !t->failure;
-    if (!cancelled)
-        leati_job_fail(t->job, t->failure ? t->failure : err, t->failure_text);
+    // An operator that says so while nobody has cancelled the job has failed: were its task to end
+    // quietly, the others would wait for it for ever.
+    bool cancelled = err == LEAT_ECANCELLED && !t->failure && leati_task_is_stopping(t);
+    if (!cancelled) {
+        if (!t->failure)
+            explain_failure(t, err);
+        leati_job_fail(t->job, t->failure, t->failure_text);
+    }
+    // The watch goes before the operators, who may close the descriptor, whose number may then be
+    // another's.
+    leati_service_unwatch(t->job->runtime->service, &t->watch);
     leati_chain_dispose(&t->chain);
     set_stage(t, cancelled ? LEATI_STAGE_CANCELED : LEATI_STAGE_FAILED);
 }
@@ -335,7 +354,6 @@ static leati_turn task_turn(leati_runnable *run)
 static void task_ended(leati_runnable *run)
 {
     leati_task *t = leati_task_of_runnable(run);
-    leati_service_unwatch(t->job->runtime->service, &t->watch);
     leati_mailbox_close(&t->mailbox);
     for (uint32_t i = 0; i < t->exit_count; i++)
         leati_local_pool_close(t->pools[i]);

@@ -78,6 +78,7 @@ struct leati_task {
     leati_watch watch;
     _Atomic bool flush_due; // the timer asks for the operators' flush hooks
     _Atomic bool held_back; // something was processed since the last flush
+    _Atomic bool can_flush; // some operator has a flush hook; known once the chain is open
     // Task.
     leati_chain chain;
     leati_task_input input;
@@ -86,7 +87,6 @@ struct leati_task {
     bool ending_begun;
     bool source_ended;
     bool maybe_blocked; // a writer says: look whether output is still available
-    bool can_flush;
     leati_record_time time;
     leat_scratch *scratch;
     bool scratch_used;
@@ -125,16 +125,15 @@ typedef enum leati_step {
     LEATI_STEP_IDLE,    // no input for now
     LEATI_STEP_BLOCKED, // output is not available
     LEATI_STEP_END,     // no input ever again
-    LEATI_STEP_FAILED,  // the failure is recorded
 } leati_step;
 
 LEAT_MUST_USE leat_err leati_input_init(leati_task_input *input, const leat_allocator *allocator,
                                         const leat_type *type, uint32_t channels,
                                         leati_waiter *waiter);
 void leati_input_fini(leati_task_input *input, const leat_allocator *allocator);
-// Processes at most `max` records.
-leati_step leati_input_step(leati_task *task, uint32_t max);
-leati_step leati_source_step(leati_task *task, uint32_t max);
+// Processes at most `max` records. `*step` says nothing on failure.
+LEAT_MUST_USE leat_err leati_input_step(leati_task *task, uint32_t max, leati_step *step);
+LEAT_MUST_USE leat_err leati_source_step(leati_task *task, uint32_t max, leati_step *step);
 
 static inline leati_task *leati_task_of_waiter(leati_waiter *waiter)
 {
