@@ -14,15 +14,25 @@
     K(PARALLELISM, "parallelism", COUNT, 1, 1, 32768, "parallelism of operators that set none") \
     K(WORKERS, "workers", COUNT, 0, 0, 1024, "worker threads; 0 is one per processor") \
     K(SEGMENT_SIZE, "memory.segment-size", SIZE, 32768, 1024, 1048576, "size of a memory segment") \
-    K(NETWORK_MEMORY, "memory.network", SIZE, 67108864, 65536, 1099511627776, "bound of all memory segments together") \
-    K(BUFFERS_PER_CHANNEL, "network.buffers-per-channel", COUNT, 2, 1, 1024, "segments a channel may use beyond its minimum of one, as a share of its pool") \
-    K(FLOATING_BUFFERS, "network.floating-buffers", COUNT, 8, 0, 65536, "segments of a pool that any of its channels may use") \
-    K(MAX_BUFFERS_PER_CHANNEL, "network.max-buffers-per-channel", COUNT, 10, 1, 1024, "segments queued on one channel before no further record is started") \
-    K(OVERDRAFT_BUFFERS, "network.overdraft-buffers", COUNT, 5, 0, 1024, "segments beyond its limit that a pool may use to finish a record") \
-    K(BUFFER_TIMEOUT, "buffer-timeout", DURATION, 100, -1, 86400000, "how long a record may wait in a partly filled segment; 0 flushes each record, -1 only full segments") \
-    K(MAX_RECORD_SIZE, "record.max-size", SIZE, 67108864, 1024, 134217728, "largest encoded record") \
-    K(CHAIN_MIXED_MAX_PARALLELISM, "chaining.mixed-max-parallelism", FLAG, 1, 0, 1, "whether operators of different max parallelism may share a chain") \
-    K(SPLIT_SIZE, "source.split-size", SIZE, 8388608, 4096, 1099511627776, "size of the pieces in which text files are read")
+    K(NETWORK_MEMORY, "memory.network", SIZE, 67108864, 65536, 1099511627776, \
+      "bound of all memory segments together") \
+    K(BUFFERS_PER_CHANNEL, "network.buffers-per-channel", COUNT, 2, 1, 1024, \
+      "segments a channel may use beyond its minimum of one, as a share of its pool") \
+    K(FLOATING_BUFFERS, "network.floating-buffers", COUNT, 8, 0, 65536, \
+      "segments of a pool that any of its channels may use") \
+    K(MAX_BUFFERS_PER_CHANNEL, "network.max-buffers-per-channel", COUNT, 10, 1, 1024, \
+      "segments queued on one channel before no further record is started") \
+    K(OVERDRAFT_BUFFERS, "network.overdraft-buffers", COUNT, 5, 0, 1024, \
+      "segments beyond its limit that a pool may use to finish a record") \
+    K(BUFFER_TIMEOUT, "buffer-timeout", DURATION, 100, -1, 86400000, \
+      "how long a record may wait in a partly filled segment; 0 flushes each record, -1 " \
+      "only full segments") \
+    K(MAX_RECORD_SIZE, "record.max-size", SIZE, 67108864, 1024, 134217728, \
+      "largest encoded record") \
+    K(CHAIN_MIXED_MAX_PARALLELISM, "chaining.mixed-max-parallelism", FLAG, 1, 0, 1, \
+      "whether operators of different max parallelism may share a chain") \
+    K(SPLIT_SIZE, "source.split-size", SIZE, 8388608, 4096, 1099511627776, \
+      "size of the pieces in which text files are read")
 // clang-format on
 
 typedef enum leati_config_key {
