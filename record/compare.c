@@ -4,8 +4,7 @@
 
 #include "record/value_impl.h"
 
-// --- equality
-// -------------------------------------------------------------------------------------------------------
+// --- equality ------------------------------------------------------------------------------------
 
 static bool entries_equal(const leat_type *type, const leat_dict *a, size_t i, const leat_dict *b,
                           size_t j)
@@ -91,8 +90,7 @@ bool leat_record_equal(const leat_type *type, const void *a, const void *b)
     return leat_codec_equal(type, a, b);
 }
 
-// --- order
-// ----------------------------------------------------------------------------------------------------------
+// --- order ---------------------------------------------------------------------------------------
 
 static int compare_values(const leat_type *type, const void *a, const void *b);
 
@@ -236,8 +234,7 @@ int leat_record_compare(const leat_type *type, const void *a, const void *b)
     return compare_values(type, a, b);
 }
 
-// --- keys
-// -----------------------------------------------------------------------------------------------------------
+// --- keys ----------------------------------------------------------------------------------------
 
 static bool equal_across(const leat_type *a_type, const void *a, const leat_type *b_type,
                          const void *b);

@@ -17,8 +17,7 @@ static const uint8_t *corrupt(leat_decoder *decoder)
     return NULL;
 }
 
-// --- numbers of any width
-// -------------------------------------------------------------------------------------------
+// --- numbers of any width ------------------------------------------------------------------------
 
 typedef struct number {
     enum { NOT_A_NUMBER, NATURAL, NEGATIVE, REAL } sort;
@@ -153,8 +152,7 @@ static bool store_number(uint32_t kind, const number *n, void *to)
     }
 }
 
-// --- headers
-// --------------------------------------------------------------------------------------------------------
+// --- headers -------------------------------------------------------------------------------------
 
 // A count or size of `width` bytes that at least as many bytes must follow as it says.
 static const uint8_t *read_size(const uint8_t *from, const uint8_t *end, size_t width, size_t *size)
@@ -198,8 +196,7 @@ static const uint8_t *read_run(const uint8_t *from, const uint8_t *end, bool is_
     return read_size(from, end, (size_t)1 << (tag - tag8), size);
 }
 
-// --- values
-// ---------------------------------------------------------------------------------------------------------
+// --- values --------------------------------------------------------------------------------------
 
 // Whatever the fast path of a scalar does not take. There is one byte at least.
 static const uint8_t *decode_any_width(uint32_t kind, const uint8_t *from, const uint8_t *end,

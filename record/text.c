@@ -34,8 +34,7 @@ static void put_json_string(sink *out, const char *text, size_t size)
     out->length += leati_json_string(text, size, to, out->room - at);
 }
 
-// --- numbers
-// --------------------------------------------------------------------------------------------------------
+// --- numbers -------------------------------------------------------------------------------------
 
 static void put_u64(sink *out, uint64_t value)
 {
@@ -119,8 +118,7 @@ static bool put_number(sink *out, uint32_t kind, const void *value, bool json)
     }
 }
 
-// --- JSON
-// -----------------------------------------------------------------------------------------------------------
+// --- JSON ----------------------------------------------------------------------------------------
 
 static void put_base64(sink *out, const uint8_t *data, size_t size)
 {
@@ -235,8 +233,7 @@ size_t leat_record_json(const leat_type *type, const void *record, char *buffer,
     return out.length;
 }
 
-// --- text
-// -----------------------------------------------------------------------------------------------------------
+// --- text ----------------------------------------------------------------------------------------
 
 static void put_column(sink *out, const leat_type *type, const void *value)
 {

@@ -23,8 +23,7 @@ const leat_type *leat_type_scalar(leat_kind kind)
     return leati_is_scalar(kind) ? &leat_scalar_types[kind] : NULL;
 }
 
-// --- sameness
-// -------------------------------------------------------------------------------------------------------
+// --- sameness ------------------------------------------------------------------------------------
 
 static bool equal_at(const leat_type *a, const leat_type *b, uint32_t depth)
 {
@@ -56,8 +55,7 @@ bool leat_type_equal(const leat_type *a, const leat_type *b)
     return equal_at(a, b, 0);
 }
 
-// --- checks
-// ---------------------------------------------------------------------------------------------------------
+// --- checks --------------------------------------------------------------------------------------
 
 void leati_type_facts_add(leati_type_facts *facts, const leati_type_facts *part)
 {
@@ -252,8 +250,7 @@ bool leat_type_has_pointers(const leat_type *type)
     return false;
 }
 
-// --- text
-// -----------------------------------------------------------------------------------------------------------
+// --- text ----------------------------------------------------------------------------------------
 
 typedef struct sink {
     char *to;
@@ -311,8 +308,7 @@ size_t leat_type_print(const leat_type *type, char *buffer, size_t size)
     return out.length;
 }
 
-// --- fields
-// ---------------------------------------------------------------------------------------------------------
+// --- fields --------------------------------------------------------------------------------------
 
 const leat_field *leat_type_find(const leat_type *type, const char *path, uint32_t *offset)
 {

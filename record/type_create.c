@@ -50,8 +50,7 @@ static struct leat_type_own *create(const leat_allocator *allocator, const leat_
     return own;
 }
 
-// --- lists, maps, optionals
-// -----------------------------------------------------------------------------------------
+// --- lists, maps, optionals ----------------------------------------------------------------------
 
 static leat_err composed_create(const leat_allocator *allocator, leat_type composed,
                                 const leat_type **type)
@@ -105,8 +104,7 @@ leat_err leat_type_optional_create(const leat_allocator *allocator, const leat_t
                            type);
 }
 
-// --- structs
-// --------------------------------------------------------------------------------------------------------
+// --- structs -------------------------------------------------------------------------------------
 
 // Distinct, non-empty names: a table of open addressing, as a schema of run time may be long.
 static leat_err check_names(const leat_allocator *allocator, const leat_field_spec *fields,

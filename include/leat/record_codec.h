@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The building blocks of compiled codecs: what LEAT_RECORD puts together, field by field, into straight-line code in the
-// user's program. Nothing here is meant to be called by hand, except leat_hash_u64 and leat_hash_combine.
+// The building blocks of compiled codecs: what LEAT_RECORD puts together, field by field, into
+// straight-line code in the user's program. Nothing here is meant to be called by hand, except
+// leat_hash_u64 and leat_hash_combine.
 //
-// For each scalar kind K there are: leati_ctype_K, the C type; leati_room_K, the most bytes it takes on the wire without
-// the body of a string; leati_wire_K, the bytes that the fast path of decoding reads without asking; and inline functions
-// named leati_<verb>_K. The wire form is described in docs/design/records.md.
+// For each scalar kind K there are: leati_ctype_K, the C type; leati_room_K, the most bytes it
+// takes on the wire without the body of a string; leati_wire_K, the bytes that the fast path of
+// decoding reads without asking; and inline functions named leati_<verb>_K. The wire form is
+// described in docs/design/records.md.
 #ifndef LEAT_RECORD_CODEC_H
 #define LEAT_RECORD_CODEC_H
 
@@ -12,7 +14,7 @@
 
 LEAT_BEGIN_DECLS
 
-// --- the functions behind a type ------------------------------------------------------------------------------------
+// --- the functions behind a type -----------------------------------------------------------------
 
 typedef struct leat_scratch leat_scratch;
 
@@ -24,7 +26,8 @@ typedef struct leat_decoder {
     leat_err err; // why decoding failed
 } leat_decoder;
 
-// Every function is handed the type it stands for, so that the far ends of the fast paths can go on with its table.
+// Every function is handed the type it stands for, so that the far ends of the fast paths can go on
+// with its table.
 struct leat_codec {
     uint8_t *(*encode)(const leat_type *type, const void *record, uint8_t *to, uint8_t *end);
     size_t (*encoded_size)(const leat_type *type, const void *record);
@@ -40,8 +43,9 @@ struct leat_codec {
     bool (*is_within)(const leat_type *type, const void *record, const void *block, size_t size);
 };
 
-// The same for a value of any type by walking its description. The `_struct` forms never call the compiled functions of
-// the struct itself; the `_from` forms go on behind its header, at the field `index`.
+// The same for a value of any type by walking its description. The `_struct` forms never call the
+// compiled functions of the struct itself; the `_from` forms go on behind its header, at the field
+// `index`.
 LEAT_API uint8_t *leat_codec_encode(const leat_type *type, const void *value, uint8_t *to,
                                     uint8_t *end);
 LEAT_API uint8_t *leat_codec_encode_from(const leat_type *type, uint32_t index, const void *record,
@@ -64,7 +68,7 @@ LEAT_API uint8_t *leat_codec_own(const leat_type *type, void *value, uint8_t *to
 LEAT_API bool leat_codec_is_within(const leat_type *type, const void *value, const void *block,
                                    size_t size);
 
-// --- hashing (frozen, docs/design/hash.md) --------------------------------------------------------------------------
+// --- hashing (frozen, docs/design/hash.md) -------------------------------------------------------
 
 // The hash of a run of bytes.
 LEAT_API uint64_t leat_hash_bytes(const void *data, size_t size);
@@ -84,8 +88,8 @@ static inline uint64_t leat_hash_combine(uint64_t first, uint64_t next)
     return leat_hash_u64(first * UINT64_C(0x9e3779b97f4a7c15) + next);
 }
 
-// The bits of a real with all NaNs made one and both zeros made one. Works on bits, as programs may be compiled with
-// options that let the compiler believe that there are no NaNs.
+// The bits of a real with all NaNs made one and both zeros made one. Works on bits, as programs may
+// be compiled with options that let the compiler believe that there are no NaNs.
 static inline uint64_t leati_bits_f64(double value)
 {
     uint64_t bits;
@@ -97,7 +101,7 @@ static inline uint64_t leati_bits_f64(double value)
     return bits;
 }
 
-// --- bytes ----------------------------------------------------------------------------------------------------------
+// --- bytes ---------------------------------------------------------------------------------------
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define leati_big16 __builtin_bswap16
@@ -110,8 +114,9 @@ static inline uint64_t leati_bits_f64(double value)
 #endif
 #define leati_big8 (uint8_t)
 
-// Copies a run that is usually short. Two moves that overlap in the middle serve all sizes between one power of two and
-// the next, which is cheaper than calling memcpy with a size that is only known at run time.
+// Copies a run that is usually short. Two moves that overlap in the middle serve all sizes between
+// one power of two and the next, which is cheaper than calling memcpy with a size that is only
+// known at run time.
 static inline void leati_copy(void *to, const void *from, size_t size)
 {
     uint8_t *t = (uint8_t *)to;
@@ -183,7 +188,7 @@ static inline bool leati_is_header(const uint8_t *from, uint32_t field_count)
            from[2] == (uint8_t)field_count;
 }
 
-// --- numbers --------------------------------------------------------------------------------------------------------
+// --- numbers -------------------------------------------------------------------------------------
 
 // clang-format off
 #define LEATI_NUMBER(K, ctype, bits, tag, hash_expression, equal_expression) \
@@ -212,7 +217,10 @@ static inline bool leati_is_header(const uint8_t *from, uint32_t field_count)
         return from + 1 + sizeof raw; \
     } \
     static inline uint64_t leati_hash_##K(const ctype *value) { return hash_expression; } \
-    static inline bool leati_equal_##K(const ctype *a, const ctype *b) { return equal_expression; } \
+    static inline bool leati_equal_##K(const ctype *a, const ctype *b) \
+    { \
+        return equal_expression; \
+    } \
     LEATI_NO_POINTERS(K, ctype)
 
 #define LEATI_NO_POINTERS(K, ctype) \
@@ -276,9 +284,10 @@ static inline bool leati_equal_LEAT_BOOL(const bool *a, const bool *b)
 LEATI_NO_POINTERS(LEAT_BOOL, bool)
 // clang-format on
 
-// --- strings and bytes ----------------------------------------------------------------------------------------------
+// --- strings and bytes ---------------------------------------------------------------------------
 
-// The header of a run that is too long for a header of one byte; tag8 is the tag for sizes of one byte.
+// The header of a run that is too long for a header of one byte; tag8 is the tag for sizes of one
+// byte.
 static inline uint8_t *leati_put_run_header(uint8_t *to, size_t size, uint8_t tag8)
 {
     if (size <= 0xff) {

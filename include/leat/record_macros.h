@@ -10,8 +10,8 @@
 //         int64_t id;
 //         address home;                                         // the nested struct itself
 //         leat_list tags;                                       // items are leat_str
-//         leat_dict aliases;                                    // keys are leat_str, values are leat_list
-//         const double *score;                                  // NULL when absent
+//         leat_dict aliases;                                    // keys are leat_str, values are
+//         leat_list const double *score;                                  // NULL when absent
 //     } person;
 //     LEAT_RECORD(person,
 //         LEAT_FIELD(id, LEAT_I64),
@@ -20,8 +20,9 @@
 //         LEAT_FIELD_MAP(aliases, LEAT_SCALAR(LEAT_STR), LEAT_TYPE(names)),
 //         LEAT_FIELD_OPTIONAL(score, LEAT_SCALAR(LEAT_F64)));
 //
-// All of these stand at file scope and take names of types that are single words (typedefs). A field whose C type does not
-// fit its kind is a compile error; what a list, map or optional points to cannot be checked by the compiler.
+// All of these stand at file scope and take names of types that are single words (typedefs). A
+// field whose C type does not fit its kind is a compile error; what a list, map or optional points
+// to cannot be checked by the compiler.
 #ifndef LEAT_RECORD_MACROS_H
 #define LEAT_RECORD_MACROS_H
 
@@ -32,16 +33,16 @@
 #include <type_traits>
 #endif
 
-// The type of a record declared with LEAT_RECORD, or of a name declared with LEAT_LIST_TYPE, LEAT_MAP_TYPE or
-// LEAT_OPTIONAL_TYPE.
+// The type of a record declared with LEAT_RECORD, or of a name declared with LEAT_LIST_TYPE,
+// LEAT_MAP_TYPE or LEAT_OPTIONAL_TYPE.
 #define LEAT_TYPE(T) (&leati_type_##T)
 // The type of a scalar kind, as a constant: LEAT_SCALAR(LEAT_STR).
 #define LEAT_SCALAR(KIND) (&leat_scalar_types[KIND])
 
 // clang-format off
 
-// The fields of LEAT_RECORD. KIND is one of LEAT_BOOL ... LEAT_TIMESTAMP; `element`, `key` and `value` are types:
-// LEAT_SCALAR(...) or LEAT_TYPE(...).
+// The fields of LEAT_RECORD. KIND is one of LEAT_BOOL ... LEAT_TIMESTAMP; `element`, `key` and
+// `value` are types: LEAT_SCALAR(...) or LEAT_TYPE(...).
 #define LEAT_FIELD(name, KIND) (SCALAR, name, KIND)
 #define LEAT_FIELD_STRUCT(name, T) (STRUCT, name, T)
 #define LEAT_FIELD_LIST(name, element) (LIST, name, element)
@@ -49,8 +50,10 @@
 #define LEAT_FIELD_OPTIONAL(name, element) (OPTIONAL, name, element)
 
 // Names for composed types, to nest them in others.
-#define LEAT_LIST_TYPE(NAME, element) LEATI_COMPOSED(NAME, #NAME, LEAT_LIST, leat_list, element, NULL)
-#define LEAT_MAP_TYPE(NAME, key, value) LEATI_COMPOSED(NAME, #NAME, LEAT_MAP, leat_dict, value, key)
+#define LEAT_LIST_TYPE(NAME, element) \
+    LEATI_COMPOSED(NAME, #NAME, LEAT_LIST, leat_list, element, NULL)
+#define LEAT_MAP_TYPE(NAME, key, value) \
+    LEATI_COMPOSED(NAME, #NAME, LEAT_MAP, leat_dict, value, key)
 #define LEAT_OPTIONAL_TYPE(NAME, element) \
     LEATI_COMPOSED(NAME, #NAME, LEAT_OPTIONAL, leati_pointer, element, NULL)
 
@@ -69,10 +72,10 @@
         leati_encode_##T, leati_size_##T, leati_decode_##T, leati_hash_##T, \
         leati_equal_##T, leati_extra_##T, leati_own_##T, leati_within_##T}; \
     LEATI_STATIC const leat_type leati_type_##T = { \
-        LEAT_STRUCT, sizeof(T), LEATI_ALIGNOF(T), leati_count_##T, #T, leati_fields_##T, NULL, NULL, \
-        &leati_codec_##T, NULL}
+        LEAT_STRUCT, sizeof(T), LEATI_ALIGNOF(T), leati_count_##T, #T, leati_fields_##T, \
+        NULL, NULL, &leati_codec_##T, NULL}
 
-// --- what stands behind them ----------------------------------------------------------------------------------------
+// --- what stands behind them ---------------------------------------------------------------------
 
 #define LEATI_STATIC __attribute__((unused)) static
 
@@ -123,16 +126,17 @@ typedef const void *leati_pointer;
 // The rows of the field table.
 #define LEATI_ROW(T, field) LEATI_FORM(LEATI_ROW_, T, LEATI_UNWRAP field)
 #define LEATI_ROW_SCALAR(T, name, K) {#name, LEAT_SCALAR(K), (uint32_t)offsetof(T, name), K},
-#define LEATI_ROW_STRUCT(T, name, U) {#name, LEAT_TYPE(U), (uint32_t)offsetof(T, name), LEAT_STRUCT},
+#define LEATI_ROW_STRUCT(T, name, U) \
+    {#name, LEAT_TYPE(U), (uint32_t)offsetof(T, name), LEAT_STRUCT},
 #define LEATI_ROW_COMPOSED(T, name, K) \
     {#name, LEAT_TYPE(T##__##name), (uint32_t)offsetof(T, name), K},
 #define LEATI_ROW_LIST(T, name, element) LEATI_ROW_COMPOSED(T, name, LEAT_LIST)
 #define LEATI_ROW_MAP(T, name, key, value) LEATI_ROW_COMPOSED(T, name, LEAT_MAP)
 #define LEATI_ROW_OPTIONAL(T, name, element) LEATI_ROW_COMPOSED(T, name, LEAT_OPTIONAL)
 
-// Encoding. `need` is the most that the fields still to be written take, those of composed kinds left out; it is known
-// before the first byte is written, so one comparison covers a run of scalars. Near the end of the room the table is
-// walked instead, with exact checks.
+// Encoding. `need` is the most that the fields still to be written take, those of composed kinds
+// left out; it is known before the first byte is written, so one comparison covers a run of
+// scalars. Near the end of the room the table is walked instead, with exact checks.
 #define LEATI_DEFINE_ENCODE(T, ...) \
     LEATI_STATIC uint8_t *leati_encode_##T(const leat_type *type, const void *record, \
                                            uint8_t *to, uint8_t *end) \
@@ -198,8 +202,9 @@ typedef const void *leati_pointer;
 #define LEATI_SIZE_MAP(T, name, key, value) LEATI_SIZE_COMPOSED(T, name)
 #define LEATI_SIZE_OPTIONAL(T, name, element) LEATI_SIZE_COMPOSED(T, name)
 
-// Decoding. `rest` is what the fast path reads of the fields still to come without asking, `room` what there is beyond
-// that. The first field that is not in the form that the encoder writes is handed, with all after it, to the table.
+// Decoding. `rest` is what the fast path reads of the fields still to come without asking, `room`
+// what there is beyond that. The first field that is not in the form that the encoder writes is
+// handed, with all after it, to the table.
 #define LEATI_DEFINE_DECODE(T, ...) \
     LEATI_STATIC const uint8_t *leati_decode_##T(const leat_type *type, const uint8_t *from, \
                                                  const uint8_t *end, void *record, \
@@ -294,7 +299,8 @@ typedef const void *leati_pointer;
 #define LEATI_EQUAL_MAP(T, name, key, value) LEATI_EQUAL_COMPOSED(T, name)
 #define LEATI_EQUAL_OPTIONAL(T, name, element) LEATI_EQUAL_COMPOSED(T, name)
 
-// Deep copies: how much more they take, moving what a copied struct still borrows, and whether anything is borrowed.
+// Deep copies: how much more they take, moving what a copied struct still borrows, and whether
+// anything is borrowed.
 #define LEATI_DEFINE_COPY(T, ...) \
     LEATI_STATIC size_t leati_extra_##T(const leat_type *type, const void *record, size_t at) \
     { \

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# Computes the test vectors of docs/design/hash.md from its text alone: a second implementation that shares no code with
-# record/hash.c. Only XXH3 comes from the shared library of xxHash. Not run by the tests; it needs Python and libxxhash0.
+# Computes the test vectors of docs/design/hash.md from its text alone: a second implementation that
+# shares no code with record/hash.c. Only XXH3 comes from the shared library of xxHash. Not run by
+# the tests; it needs Python and libxxhash0.
 import ctypes
 import math
 import struct

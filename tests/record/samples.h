@@ -11,8 +11,7 @@
 
 #define SAMPLE __attribute__((unused)) static
 
-// --- compiled types
-// -------------------------------------------------------------------------------------------------
+// --- compiled types ------------------------------------------------------------------------------
 
 typedef struct scalars {
     bool flag;
@@ -114,8 +113,8 @@ SAMPLE const leat_type *const sample_types[] = {
 };
 enum { SAMPLE_TYPES = sizeof sample_types / sizeof *sample_types };
 
-// --- types of run time
-// ----------------------------------------------------------------------------------------------
+#ifndef __cplusplus
+// --- types of run time ---------------------------------------------------------------------------
 
 // A type of run time with the same structure; NULL when out of memory or refused. The caller owns
 // the reference.
@@ -156,8 +155,7 @@ SAMPLE const leat_type *twin_of(const leat_allocator *allocator, const leat_type
     return err == LEAT_OK ? made : NULL;
 }
 
-// --- a counting allocator
-// -------------------------------------------------------------------------------------------
+// --- a counting allocator ------------------------------------------------------------------------
 
 typedef struct counter {
     size_t calls;   // of allocate and reallocate
@@ -197,5 +195,6 @@ SAMPLE leat_allocator counting(counter *c)
 {
     return (leat_allocator){counted_allocate, counted_reallocate, counted_release, c};
 }
+#endif // __cplusplus
 
 #endif

@@ -220,8 +220,7 @@ Test(codec, counts_use_16_and_32_bits_when_they_must)
     free(bytes);
 }
 
-// --- numbers of any width
-// -------------------------------------------------------------------------------------------
+// --- numbers of any width ------------------------------------------------------------------------
 
 // The forms of some integers: the value as a signed or, when `natural`, an unsigned number.
 static const struct {

@@ -174,8 +174,7 @@ Test(key, records_of_two_types_can_agree)
     cr_assert(leat_key_equal(&work_key, &p, &from, &o) && leat_key_has_null(&work_key, &p));
 }
 
-// --- order
-// ----------------------------------------------------------------------------------------------------------
+// --- order ---------------------------------------------------------------------------------------
 
 // Values in ascending order, each smaller than all after it.
 static void expect_ascending(const leat_type *type, const void *values, size_t count)
