@@ -205,18 +205,21 @@ void leati_keyed_table_destroy(leati_keyed_table **table)
     *table = NULL;
 }
 
-// Short runs are compared by loads that overlap, which is cheaper than a call.
+// Loads of eight bytes of which the last two overlap. There is no call in it, so find needs no
+// stack.
 static inline bool same_bytes(const char *a, const char *b, size_t size)
 {
     if (size >= 8) {
-        uint64_t x, y, u, v;
-        if (size > 16)
-            return memcmp(a, b, size) == 0;
-        memcpy(&x, a, 8);
-        memcpy(&y, b, 8);
-        memcpy(&u, a + size - 8, 8);
-        memcpy(&v, b + size - 8, 8);
-        return ((x ^ y) | (u ^ v)) == 0;
+        uint64_t x, y;
+        for (size_t i = 0; i < size - 8; i += 8) {
+            memcpy(&x, a + i, 8);
+            memcpy(&y, b + i, 8);
+            if (x != y)
+                return false;
+        }
+        memcpy(&x, a + size - 8, 8);
+        memcpy(&y, b + size - 8, 8);
+        return x == y;
     }
     if (size >= 4) {
         uint32_t x, y, u, v;
@@ -247,11 +250,11 @@ static const uint8_t *stored_key(const leati_keyed_table *table, const uint8_t *
     return (const uint8_t *)run;
 }
 
-static inline bool key_matches(const leati_keyed_table *table, const uint8_t *block,
-                               const void *record)
+static inline __attribute__((always_inline)) bool
+key_matches(const leati_keyed_table *table, key_form form, const uint8_t *block, const void *record)
 {
     const uint8_t *part = (const uint8_t *)record + table->key.part[0].offset;
-    switch (table->form) {
+    switch (form) {
     case KEY_RUN: {
         const leat_str *run = (const leat_str *)(const void *)part;
         return run_size(table, block) == run->size &&
@@ -275,15 +278,16 @@ static inline uint32_t short_hash(uint64_t hash)
     return (uint32_t)hash ^ (uint32_t)(hash >> 32);
 }
 
-void *leati_keyed_table_find(leati_keyed_table *table, uint64_t hash, const void *record)
+static inline __attribute__((always_inline)) void *find(leati_keyed_table *table, key_form form,
+                                                        uint64_t hash64, const void *record)
 {
-    uint32_t wanted = short_hash(hash);
+    uint32_t hash = short_hash(hash64);
     size_t mask = ((size_t)1 << table->bits) - 1;
-    for (size_t i = wanted >> (32 - table->bits);; i = (i + 1) & mask) {
+    for (size_t i = hash >> (32 - table->bits);; i = (i + 1) & mask) {
         slot s = table->slots[i];
-        if (s.hash == wanted && s.ref) {
+        if (s.hash == hash && s.ref) {
             uint8_t *block = leati_block_at(&table->store, s.ref);
-            if (LEAT_LIKELY(key_matches(table, block, record))) {
+            if (LEAT_LIKELY(key_matches(table, form, block, record))) {
                 table->at = i;
                 return block + table->accumulator_at;
             }
@@ -291,6 +295,38 @@ void *leati_keyed_table_find(leati_keyed_table *table, uint64_t hash, const void
             table->at = i;
             return NULL;
         }
+    }
+}
+
+// One function for each form of keys, so that the usual ones save no registers.
+#define FIND(name, form)                                                                           \
+    static __attribute__((noinline)) void *name(leati_keyed_table *table, uint64_t hash,           \
+                                                const void *record)                                \
+    {                                                                                              \
+        return find(table, form, hash, record);                                                    \
+    }
+FIND(find_general, KEY_GENERAL)
+FIND(find_run, KEY_RUN)
+FIND(find_1, KEY_1)
+FIND(find_2, KEY_2)
+FIND(find_4, KEY_4)
+FIND(find_8, KEY_8)
+
+void *leati_keyed_table_find(leati_keyed_table *table, uint64_t hash, const void *record)
+{
+    switch (table->form) {
+    case KEY_RUN:
+        return find_run(table, hash, record);
+    case KEY_8:
+        return find_8(table, hash, record);
+    case KEY_4:
+        return find_4(table, hash, record);
+    case KEY_2:
+        return find_2(table, hash, record);
+    case KEY_1:
+        return find_1(table, hash, record);
+    default:
+        return find_general(table, hash, record);
     }
 }
 
@@ -469,15 +505,32 @@ static void *move_entry(leati_keyed_table *table, uint8_t *block)
     return moved + table->accumulator_at;
 }
 
-void *leati_keyed_table_own(leati_keyed_table *table, void *accumulator)
+// Whether the accumulator's only pointer is still the one that share_key stored: the usual case,
+// told without a call.
+static inline bool shares_run(const leati_keyed_table *table, const uint8_t *block)
 {
-    if (!table->type_points)
-        return accumulator;
-    uint8_t *block = (uint8_t *)accumulator - table->accumulator_at;
+    if (!table->shares_key || table->form != KEY_RUN)
+        return false;
+    leat_str run;
+    memcpy(&run, block + table->accumulator_at + table->key.part[0].offset, sizeof run);
+    return run.data == (const char *)block + table->extra_at && run.size == run_size(table, block);
+}
+
+static __attribute__((noinline)) void *own(leati_keyed_table *table, uint8_t *block)
+{
+    uint8_t *accumulator = block + table->accumulator_at;
     if (LEAT_LIKELY(leat_record_is_within(table->type, accumulator, block,
                                           (size_t)block_units(table, block) * LEATI_BLOCK_UNIT)))
         return accumulator;
     return move_entry(table, block);
+}
+
+void *leati_keyed_table_own(leati_keyed_table *table, void *accumulator)
+{
+    uint8_t *block = (uint8_t *)accumulator - table->accumulator_at;
+    if (!table->type_points || shares_run(table, block))
+        return accumulator;
+    return own(table, block);
 }
 
 void *leati_keyed_table_next(const leati_keyed_table *table, size_t *cursor)
