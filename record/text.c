@@ -170,8 +170,9 @@ static void put_json_key(sink *out, const leat_type *type, const void *key)
     put_text(out, quoted ? "" : "\"");
 }
 
-// An object; when the keys are structs, which no name can stand for, a list of {"key": …, "value":
-// …}.
+// An object; when the keys are structs, which no name can stand for, a list of {"key": ...,
+// "value":
+// ...}.
 static void put_json_map(sink *out, const leat_type *type, const leat_dict *map)
 {
     bool object = type->key->kind != LEAT_STRUCT;

@@ -95,8 +95,8 @@ struct leat_type {
 // The types of the scalar kinds, by kind; what LEAT_SCALAR points into.
 LEAT_API extern const leat_type leat_scalar_types[16];
 
-// The type of a scalar kind (LEAT_BOOL … LEAT_TIMESTAMP); NULL for the composed kinds. Any thread;
-// static storage.
+// The type of a scalar kind (LEAT_BOOL ... LEAT_TIMESTAMP); NULL for the composed kinds. Any
+// thread; static storage.
 LEAT_API const leat_type *leat_type_scalar(leat_kind kind);
 
 // Whether two types have the same structure. Any thread.
