@@ -256,10 +256,8 @@ static void flush_tick(leati_tick *tick)
     leati_flusher *flusher = (leati_flusher *)tick;
     for (uint32_t i = 0; i < flusher->writer_count; i++)
         leati_writer_tick(flusher->writers[i]);
-    // Operators that hold back output of their own are served by the job's first flusher, which
-    // always exists.
     leat_job *job = flusher->job;
-    if (flusher != job->flushers)
+    if (flusher != job->operators_flusher)
         return;
     for (uint32_t i = 0; i < job->task_count; i++) {
         leati_task *t = &job->tasks[i];
@@ -320,9 +318,9 @@ static leat_err deploy_exchanges(leat_job *job)
                 return err;
         }
     }
-    // For the operators' own flush hooks; created last, so that it stands first.
     int64_t timeout_ms = leati_config_get(&job->config, LEATI_CONFIG_BUFFER_TIMEOUT);
-    return flusher_for(job, timeout_ms > 0 ? timeout_ms : 100) ? LEAT_OK : LEAT_ENOMEM;
+    job->operators_flusher = flusher_for(job, timeout_ms > 0 ? timeout_ms : 100);
+    return job->operators_flusher ? LEAT_OK : LEAT_ENOMEM;
 }
 
 leat_err leati_job_deploy(leat_job *job)

@@ -54,6 +54,7 @@ struct leat_job {
     leati_channel **channels; // of all edges
     size_t channel_count;
     leati_flusher *flushers;
+    leati_flusher *operators_flusher; // one of them, which also serves the operators' flush hooks
     uint32_t promised; // segments reserved and not yet taken over by a pool
     // Atomic.
     _Atomic bool stopping;

@@ -98,8 +98,10 @@ void leati_scheduler_take_back(leati_scheduler *s)
     }
     pthread_mutex_unlock(&w->lock);
     self->lent = NULL;
-    if (taken)
-        leati_thread_add_spare(holder);
+    if (!taken)
+        return;
+    leati_thread_add_spare(holder);
+    leati_monitor_rouse(s);
 }
 
 leat_err leati_scheduler_wait(leati_runnable *r, bool (*ready)(void *), void *arg,

@@ -61,15 +61,19 @@ leati_thread *leati_worker_rouse_locked(leati_worker *w)
 
 // The monitor sleeps only when all workers do. It announces that before it counts the sleepers, and
 // the rouser has lowered that count before it looks for the announcement.
+void leati_monitor_rouse(leati_scheduler *s)
+{
+    if (atomic_load_explicit(&s->monitor_idle, memory_order_relaxed) &&
+        atomic_exchange_explicit(&s->monitor_idle, 0, memory_order_acq_rel))
+        leati_unpark(&s->monitor_parker);
+}
+
 void leati_thread_rouse(leati_thread *t)
 {
     if (!t)
         return;
-    leati_scheduler *s = t->scheduler;
     leati_unpark(&t->parker);
-    if (atomic_load_explicit(&s->monitor_idle, memory_order_relaxed) &&
-        atomic_exchange_explicit(&s->monitor_idle, 0, memory_order_acq_rel))
-        leati_unpark(&s->monitor_parker);
+    leati_monitor_rouse(t->scheduler);
 }
 
 // Wakes one sleeping worker other than `except`, for it to take work from a busy one.
@@ -215,8 +219,10 @@ static void sleep_until_roused(leati_thread *t, leati_worker *w)
         pthread_mutex_lock(&w->lock);
         leati_thread *roused = w->holder == t ? leati_worker_rouse_locked(w) : NULL;
         pthread_mutex_unlock(&w->lock);
-        if (roused)
-            return; // by itself: nobody has given a permit
+        if (roused) { // by itself: nobody has given a permit
+            leati_monitor_rouse(s);
+            return;
+        }
     }
     leati_park(&t->parker);
 }
@@ -381,10 +387,12 @@ void leati_scheduler_destroy(leati_scheduler **scheduler)
     // is stable.
     for (leati_thread *t = s->threads; t; t = t->next)
         leati_unpark(&t->parker);
+    // All have left before any is freed: one may be on its way to unpark another.
+    for (leati_thread *t = s->threads; t; t = t->next)
+        pthread_join(t->id, NULL);
     while (s->threads) {
         leati_thread *t = s->threads;
         s->threads = t->next;
-        pthread_join(t->id, NULL);
         leati_free(s->allocator, t);
     }
     for (uint32_t i = 0; i < s->worker_count; i++)
@@ -401,7 +409,16 @@ leat_err leati_worker_create(leati_scheduler *s, leati_worker **worker)
     if (!w)
         return LEAT_ENOMEM;
     init_worker(w, s, true);
-    leat_err err = leati_thread_create(s, w);
+    // A spare, if there is one: those who left own workers before are spares.
+    leati_thread *spare = leati_thread_take_spare(s);
+    leat_err err = LEAT_OK;
+    if (spare) {
+        w->holder = spare;
+        atomic_store_explicit(&spare->worker, w, memory_order_relaxed);
+        leati_unpark(&spare->parker); // which also publishes the two
+    } else {
+        err = leati_thread_create(s, w);
+    }
     if (err) {
         pthread_mutex_destroy(&w->lock);
         leati_free_aligned(s->allocator, w);

@@ -88,6 +88,8 @@ leati_thread *leati_thread_self(void);
 leati_thread *leati_worker_rouse_locked(leati_worker *worker);
 // Unparks a roused thread, and the monitor with the first one. NULL: nothing.
 void leati_thread_rouse(leati_thread *thread);
+// A worker is awake without having been roused by another thread: the monitor must not sleep.
+void leati_monitor_rouse(leati_scheduler *scheduler);
 // Starts a thread that serves `worker` (whose lock is held, if it is shared already), or, without
 // one, stands by as a spare.
 LEAT_MUST_USE leat_err leati_thread_create(leati_scheduler *scheduler, leati_worker *worker);
