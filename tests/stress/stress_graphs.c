@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random job graphs against a naive model. Each graph is described by a seed: sources, map,
+// flat_map, filter, union, keyed folds, partitioners, parallelism, chaining, buffer timeouts, slow
+// and blocking functions, the smallest pools that the job admits (random_graph.h). It runs as a
+// job, and every sink must get the records that the model says, in any order. Some jobs are
+// cancelled at a random moment, some have a function that fails. A watchdog ends the program when a
+// graph takes too long.
+//
+//     stress_graphs [GRAPHS [SEED]]
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "leat/leat.h"
+#include "random_graph.h"
+
+#define STALL_SECONDS 60
+
+typedef struct item {
+    int64_t key, value;
+    leat_str pad; // spells out a tag, see pad_fill
+} item;
+LEAT_RECORD(item, LEAT_FIELD(key, LEAT_I64), LEAT_FIELD(value, LEAT_I64),
+            LEAT_FIELD(pad, LEAT_STR));
+
+typedef struct tally {
+    int64_t count, sum, key;
+    leat_str pad;
+} tally;
+LEAT_RECORD(tally, LEAT_FIELD(count, LEAT_I64), LEAT_FIELD(sum, LEAT_I64),
+            LEAT_FIELD(key, LEAT_I64), LEAT_FIELD(pad, LEAT_STR));
+
+static _Atomic uint64_t seed_now, deadline_s;
+static graph now; // the graph that runs; user functions report with it
+
+static int64_t pad_tag(leat_str pad)
+{
+    if (pad.size == 0)
+        return 0;
+    char digits[17] = "", expected[MAX_PAD];
+    memcpy(digits, pad.data, pad.size < 16 ? pad.size : 16);
+    int64_t tag = (int64_t)strtoull(digits, NULL, 16);
+    if (tag <= 0 || tag >= TAGS || pad.size != pad_size(tag))
+        wrong(&now, "a string of the wrong size", (uint64_t)tag, pad.size);
+    pad_fill(tag, expected);
+    if (memcmp(expected, pad.data, pad.size) != 0)
+        wrong(&now, "a string of the wrong bytes", (uint64_t)tag, pad.size);
+    return tag;
+}
+
+static plain plain_of(const item *i)
+{
+    return (plain){i->key, i->value, pad_tag(i->pad)};
+}
+
+static leat_str pad_of(leat_ctx *ctx, int64_t tag)
+{
+    uint32_t size = pad_size(tag);
+    char *data = leat_ctx_scratch(ctx, size + 1);
+    if (!data)
+        wrong(&now, "no scratch memory", size, 0);
+    pad_fill(tag, data);
+    return (leat_str){data, size};
+}
+
+// Sleeps now and then, and fails where the graph says so.
+static int dawdle(leat_ctx *ctx, const op *o, plain p)
+{
+    if (o->fails)
+        return leat_fail(ctx, "told to fail at %" PRId64, p.value);
+    if (o->slow_every && mix((uint64_t)p.value + o->salt) % o->slow_every == 0) {
+        if (o->blocking)
+            leat_blocking_begin(ctx);
+        usleep(o->slow_us);
+        if (o->blocking)
+            leat_blocking_end(ctx);
+    }
+    return 0;
+}
+
+static int number_fn(leat_ctx *ctx, const void *in, void *out)
+{
+    plain p = from_number(leat_ctx_user_data(ctx), *(const int64_t *)in);
+    *(item *)out = (item){p.key, p.value, pad_of(ctx, p.tag)};
+    return 0;
+}
+
+static int map_fn(leat_ctx *ctx, const void *in, void *out)
+{
+    const op *o = leat_ctx_user_data(ctx);
+    plain p = plain_of(in);
+    int failed = dawdle(ctx, o, p);
+    p = mapped(o, p, 0);
+    *(item *)out = (item){p.key, p.value, pad_of(ctx, p.tag)};
+    return failed;
+}
+
+static int flat_map_fn(leat_ctx *ctx, const void *in, leat_out *out)
+{
+    const op *o = leat_ctx_user_data(ctx);
+    plain from = plain_of(in);
+    int failed = dawdle(ctx, o, from);
+    for (size_t i = 0; i < multiplied(o, from); i++) {
+        plain p = mapped(o, from, i);
+        char pad[MAX_PAD];
+        pad_fill(p.tag, pad);
+        item made = {p.key, p.value, {pad, pad_size(p.tag)}};
+        // Going on after an error is allowed; every other graph does.
+        if (leat_collect(out, &made) && o->salt % 2)
+            return -1;
+    }
+    return failed;
+}
+
+static int filter_fn(leat_ctx *ctx, const void *in)
+{
+    const op *o = leat_ctx_user_data(ctx);
+    plain p = plain_of(in);
+    return dawdle(ctx, o, p) ? -1 : kept(o, p);
+}
+
+static int key_fn(leat_ctx *ctx, const void *in, void *key)
+{
+    *(int64_t *)key = ((const item *)in)->key % 7;
+    return 0;
+}
+
+static int reduce_fn(leat_ctx *ctx, void *accumulator, const void *in)
+{
+    item *to = accumulator;
+    const item *from = in;
+    to->value += from->value;
+    to->key = larger(to->key, from->key);
+    if (pad_tag(from->pad) > pad_tag(to->pad))
+        to->pad = from->pad;
+    return 0;
+}
+
+static int tally_add(leat_ctx *ctx, void *accumulator, const void *in)
+{
+    tally *to = accumulator;
+    const item *from = in;
+    to->count++;
+    to->sum += from->value;
+    to->key = larger(to->key, from->key);
+    if (pad_tag(from->pad) > pad_tag(to->pad))
+        to->pad = from->pad;
+    return 0;
+}
+
+static int tally_result(leat_ctx *ctx, const void *accumulator, void *out)
+{
+    const tally *from = accumulator;
+    *(item *)out = (item){from->key, from->sum + from->count, from->pad};
+    return 0;
+}
+
+static int sink_fn(leat_ctx *ctx, const void *in)
+{
+    op *o = leat_ctx_user_data(ctx);
+    plain p = plain_of(in);
+    pthread_mutex_lock(&o->lock);
+    add_plain(&o->got, p);
+    pthread_mutex_unlock(&o->lock);
+    return dawdle(ctx, o, p);
+}
+
+// --- building and running ------------------------------------------------------------------------
+
+typedef struct totals {
+    uint64_t finished, cancelled, failed, records;
+} totals;
+
+static leat_stream *partitioned(leat_stream *in, route how)
+{
+    switch (how) {
+    case FORWARD:
+        return leat_forward(in);
+    case REBALANCE:
+        return leat_rebalance(in);
+    case RESCALE:
+        return leat_rescale(in);
+    case SHUFFLE:
+        return leat_shuffle(in);
+    case BROADCAST:
+        return leat_broadcast(in);
+    case GLOBAL:
+        return leat_global(in);
+    default:
+        return in;
+    }
+}
+
+static leat_stream *source_of(leat_env *env, op *o)
+{
+    if (o->kind == SEQUENCE) {
+        leat_stream *numbers = leat_sequence(env, 0, (int64_t)o->model.count - 1);
+        leat_parallelism(numbers, o->parallelism);
+        return leat_map(numbers, number_fn, LEAT_TYPE(item));
+    }
+    item *items = calloc(o->model.count + 1, sizeof *items);
+    for (size_t i = 0; i < o->model.count; i++) {
+        plain p = o->model.at[i];
+        char *pad = malloc(MAX_PAD);
+        pad_fill(p.tag, pad);
+        items[i] = (item){p.key, p.value, {pad, pad_size(p.tag)}};
+    }
+    leat_stream *made = leat_from_items(env, LEAT_TYPE(item), items, o->model.count);
+    for (size_t i = 0; i < o->model.count; i++)
+        free((void *)(uintptr_t)items[i].pad.data);
+    free(items);
+    return made;
+}
+
+static leat_stream *fold_of(leat_stream *in, const op *o)
+{
+    static const leat_aggregate_fns fns = {.add = tally_add, .result = tally_result};
+    static const char *const fields[] = {
+        [BY_KEY] = "key", [BY_PAD] = "pad", [BY_BOTH] = "key, pad"};
+    leat_stream *keyed = o->keying == BY_FUNCTION
+                             ? leat_key_by_fn(in, key_fn, leat_type_scalar(LEAT_I64))
+                             : leat_key_by(in, fields[o->keying]);
+    leat_stream *made = o->kind == REDUCE
+                            ? leat_reduce(keyed, reduce_fn)
+                            : leat_aggregate(keyed, &fns, LEAT_TYPE(tally), LEAT_TYPE(item));
+    return o->final ? leat_final_only(made) : made;
+}
+
+static leat_stream *stream_of(leat_env *env, leat_stream *const *made, op *o)
+{
+    leat_stream *ins[MAX_INPUTS] = {NULL};
+    for (int i = 0; i < o->input_count; i++)
+        ins[i] = partitioned(made[o->inputs[i]], o->route);
+    switch (o->kind) {
+    case MAP:
+        return leat_map(ins[0], map_fn, LEAT_TYPE(item));
+    case FLAT_MAP:
+        return leat_flat_map(ins[0], flat_map_fn, LEAT_TYPE(item));
+    case FILTER:
+        return leat_filter(ins[0], filter_fn);
+    case REDUCE:
+    case AGGREGATE:
+        return fold_of(ins[0], o);
+    case UNION:
+        return leat_union(ins, (size_t)o->input_count);
+    case SINK:
+        return leat_sink(ins[0], sink_fn);
+    default:
+        return source_of(env, o);
+    }
+}
+
+static void configure(leat_env *env, const graph *g)
+{
+    const struct {
+        const char *key;
+        uint64_t value;
+    } settings[] = {
+        {"workers", g->workers},
+        {"memory.segment-size", g->segment_size},
+        {"memory.network", g->segments * g->segment_size},
+        {"network.buffers-per-channel", g->buffers},
+        {"network.floating-buffers", g->floating},
+        {"network.max-buffers-per-channel", g->most},
+        {"network.overdraft-buffers", g->overdraft},
+    };
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "%" PRIu64, settings[i].value);
+        leat_env_set(env, settings[i].key, text);
+    }
+    leat_env_set_chaining(env, g->chaining);
+    leat_env_set_buffer_timeout(env, g->timeout_ms);
+}
+
+static leat_env *build(graph *g)
+{
+    leat_env *env;
+    if (leat_env_create(NULL, &env))
+        wrong(g, "no environment", 0, 0);
+    configure(env, g);
+    leat_stream *made[MAX_OPS];
+    for (int i = 0; i < g->count; i++) {
+        op *o = &g->ops[i];
+        made[i] = stream_of(env, made, o);
+        if (o->kind == UNION)
+            continue;
+        char name[16];
+        snprintf(name, sizeof name, "op %d", i);
+        leat_user_data(leat_name(made[i], name), o);
+        if (o->kind != ITEMS)
+            leat_parallelism(made[i], o->parallelism);
+        if (o->new_chain)
+            leat_start_new_chain(made[i]);
+        if (o->alone)
+            leat_disable_chaining(made[i]);
+        if (o->sets_timeout)
+            leat_buffer_timeout(made[i], o->timeout_ms);
+    }
+    return env;
+}
+
+static leat_err start_and_wait(leat_env *env, const graph *g)
+{
+    leat_runtime *runtime;
+    leat_job *job;
+    if (leat_runtime_create(env, &runtime, NULL, 0))
+        wrong(g, "no runtime", 0, 0);
+    leat_err err = leat_start(runtime, env, &job);
+    if (!err) {
+        if (g->cancels) {
+            usleep(g->cancel_us);
+            leat_job_cancel(job);
+        }
+        // Destroying a job that still runs cancels it as well.
+        if (!g->cancels || g->two_calls)
+            err = leat_job_wait(job, -1);
+        else
+            err = LEAT_ECANCELLED;
+        if (err && err != LEAT_ECANCELLED)
+            leat_env_fail(env, err, "%s", leat_job_failure(job));
+        leat_job_destroy(&job);
+    }
+    leat_runtime_destroy(&runtime);
+    return err;
+}
+
+static void forget_results(graph *g)
+{
+    for (int i = 0; i < g->count; i++)
+        g->ops[i].got.count = 0;
+}
+
+// Runs the graph. A job that is refused for its segments says how many it needs: it gets just them.
+static leat_err run(graph *g, char *why, size_t why_size)
+{
+    if (g->segments * g->segment_size < 65536)
+        g->segments = 65536 / g->segment_size;
+    for (;;) {
+        forget_results(g);
+        leat_env *env = build(g);
+        leat_err err = g->cancels || g->two_calls ? start_and_wait(env, g) : leat_execute(env);
+        const char *fault = leat_env_fault_count(env) ? leat_env_fault(env, 0) : "";
+        snprintf(why, why_size, "%s", fault);
+        unsigned long long needed = 0;
+        const char *number = strstr(fault, "at least ");
+        bool told = err == LEAT_ENOBUFS && number && sscanf(number, "at least %llu", &needed) == 1;
+        leat_env_destroy(&env);
+        if (!told)
+            return err;
+        if (needed <= g->segments)
+            wrong(g, "refused although there are enough segments", needed, g->segments);
+        g->segments = needed;
+    }
+}
+
+// Of every group the largest record that came is the last one.
+static void check_updates(const graph *g, op *o, const op *fold)
+{
+    uint64_t copies = o->route == BROADCAST ? o->parallelism : 1;
+    if (o->got.count != fold->updates * copies)
+        wrong(g, "the number of updates", o->got.count, fold->updates * copies);
+    qsort_r(o->got.at, o->got.count, sizeof(plain), compare_grouped, (void *)(uintptr_t)fold);
+    list last = {0};
+    for (size_t i = 0; i < o->got.count; i++)
+        if (i + 1 == o->got.count || !same_group(&o->got.at[i], &o->got.at[i + 1], fold->keying))
+            add_plain(&last, o->got.at[i]);
+    if (last.count != fold->model.count)
+        wrong(g, "the number of groups", last.count, fold->model.count);
+    qsort_r(last.at, last.count, sizeof(plain), compare_grouped, (void *)(uintptr_t)fold);
+    for (size_t i = 0; i < last.count; i++)
+        if (compare_plain(&last.at[i], &fold->model.at[i]))
+            wrong(g, "the last update of a group", (uint64_t)o->index, i);
+    free(last.at);
+}
+
+static void check_sink(const graph *g, op *o)
+{
+    const op *from = &g->ops[o->inputs[0]];
+    if ((from->kind == REDUCE || from->kind == AGGREGATE) && !from->final) {
+        check_updates(g, o, from);
+        return;
+    }
+    if (o->got.count != o->model.count)
+        wrong(g, "the number of records", o->got.count, o->model.count);
+    if (o->got.count == 0)
+        return;
+    qsort(o->got.at, o->got.count, sizeof(plain), compare_plain);
+    qsort(o->model.at, o->model.count, sizeof(plain), compare_plain);
+    for (size_t i = 0; i < o->got.count; i++)
+        if (compare_plain(&o->got.at[i], &o->model.at[i]))
+            wrong(g, "a record", (uint64_t)o->index, i);
+}
+
+static void run_and_check(graph *g, totals *t)
+{
+    char why[1200];
+    leat_err err = run(g, why, sizeof why);
+    if (g->cancels && err == LEAT_ECANCELLED) {
+        t->cancelled++;
+    } else if (g->fails && err == LEAT_EUSER && strstr(why, "told to fail at")) {
+        t->failed++;
+    } else if (!err && !g->fails) {
+        t->finished++;
+        for (int i = 0; i < g->count; i++)
+            if (g->ops[i].kind == SINK) {
+                check_sink(g, &g->ops[i]);
+                t->records += g->ops[i].got.count;
+            }
+    } else {
+        fprintf(stderr, "%s: %s\n", leat_err_name(err), why);
+        wrong(g, g->fails ? "it should have failed" : "it should have finished", (uint64_t)err, 0);
+    }
+}
+
+static int64_t clock_s(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec;
+}
+
+static void *watchdog(void *arg)
+{
+    for (;;) {
+        sleep(1);
+        if ((uint64_t)clock_s() <= atomic_load(&deadline_s))
+            continue;
+        fprintf(stderr, "seed %" PRIu64 ": no end after %d s\n", atomic_load(&seed_now),
+                STALL_SECONDS);
+        abort();
+    }
+    return arg;
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t graphs = argc > 1 ? strtoull(argv[1], NULL, 10) : 300;
+    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    totals t = {0};
+    pthread_t dog;
+    atomic_store(&deadline_s, (uint64_t)clock_s() + STALL_SECONDS);
+    if (pthread_create(&dog, NULL, watchdog, NULL))
+        return 1;
+    for (uint64_t i = 0; i < graphs; i++) {
+        atomic_store(&seed_now, seed + i);
+        atomic_store(&deadline_s, (uint64_t)clock_s() + STALL_SECONDS);
+        describe_graph(&now, seed + i);
+        run_and_check(&now, &t);
+        free_graph(&now);
+    }
+    printf("%" PRIu64 " graphs from seed %" PRIu64 ": %" PRIu64 " finished with %" PRIu64
+           " records, %" PRIu64 " cancelled, %" PRIu64 " failed as they were to\n",
+           graphs, seed, t.finished, t.records, t.cancelled, t.failed);
+    return 0;
+}
