@@ -111,7 +111,8 @@ static outcome read_number(const unit *units, const char *p, int64_t *value)
     if (*skip_blanks(p + length) != '\0')
         return MALFORMED;
     if (length) {
-        while (units->name && (strlen(units->name) != length || memcmp(units->name, p, length)))
+        while (units->name &&
+               (strlen(units->name) != length || memcmp(units->name, p, length) != 0))
             units++;
         if (!units->name)
             return MALFORMED;
@@ -207,7 +208,7 @@ leat_err leati_config_set(leati_config *config, const char *name, const char *va
         return LEAT_EINVAL;
     }
     leati_config_key key = 0;
-    while (key < LEATI_CONFIG_COUNT && strcmp(infos[key].name, name))
+    while (key < LEATI_CONFIG_COUNT && strcmp(infos[key].name, name) != 0)
         key++;
     if (key == LEATI_CONFIG_COUNT)
         return refuse_key(name, why, why_size);

@@ -79,7 +79,7 @@ static int64_t take_int(cursor *in, const char *what, int64_t lowest, int64_t hi
     if (tag <= 0x7f) {
         value = tag;
     } else if (tag >= 0xe0) {
-        value = (int8_t)tag;
+        value = (int64_t)tag - 256;
     } else if (tag >= 0xcc && tag <= 0xcf) {
         raw = take_big(in, (size_t)1 << (tag - 0xcc));
         value = raw > INT64_MAX ? INT64_MAX : (int64_t)raw;

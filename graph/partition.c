@@ -98,8 +98,8 @@ static char *normal_text(leati_arena *arena, const char *fields)
         to += size;
         if (name[whole] == '\0')
             break;
-        memcpy(to, ", ", 2);
-        to += 2;
+        *to++ = ',';
+        *to++ = ' ';
         name += whole + 1;
     }
     return text;

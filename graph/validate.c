@@ -70,7 +70,8 @@ static leat_err check_cycle(leati_layout *layout)
         at++;
     // Times seen: 0 on the way to the cycle, 1 in its first round, 2 once the round is closed.
     while (seen[at] < 2) {
-        if (++seen[at] == 2 && at < lowest)
+        seen[at]++;
+        if (at < lowest && seen[at] == 2)
             lowest = at;
         const leati_place *place = &layout->places[at];
         for (uint32_t i = 0; i < place->in_count; i++) {
