@@ -237,25 +237,25 @@ static void share_out(leati_global_pool *global)
     }
 }
 
-static uint32_t unreserved(const leati_global_pool *global)
+static uint32_t count_unreserved(const leati_global_pool *global)
 {
     // What closed pools still hold cannot be promised before it is home.
     uint64_t taken = (uint64_t)global->promised + global->minima + global->orphans;
     return taken < global->total ? global->total - (uint32_t)taken : 0;
 }
 
-void leati_global_pool_counts(leati_global_pool *pool, uint32_t *total, uint32_t *free_to_promise)
+void leati_global_pool_counts(leati_global_pool *pool, uint32_t *total, uint32_t *unreserved)
 {
     pthread_mutex_lock(&pool->lock);
     *total = pool->total;
-    *free_to_promise = unreserved(pool);
+    *unreserved = count_unreserved(pool);
     pthread_mutex_unlock(&pool->lock);
 }
 
 leat_err leati_global_pool_reserve(leati_global_pool *pool, uint32_t count)
 {
     pthread_mutex_lock(&pool->lock);
-    if (count > unreserved(pool)) {
+    if (count > count_unreserved(pool)) {
         pthread_mutex_unlock(&pool->lock);
         return LEAT_ENOBUFS;
     }

@@ -232,8 +232,8 @@ static leat_err send_all(producer *self, char *text)
         if (err != LEAT_OK)
             return err;
     }
-    for (uint8_t tag = LEATI_TAG_END_OF_DATA; tag <= LEATI_TAG_END_OF_PARTITION; tag++) {
-        leati_event event = {.tag = tag};
+    for (int tag = LEATI_TAG_END_OF_DATA; tag <= LEATI_TAG_END_OF_PARTITION; tag++) {
+        leati_event event = {.tag = (uint8_t)tag};
         leat_err err = leati_writer_broadcast_event(self->writer, &event);
         if (err != LEAT_OK)
             return err;
@@ -473,7 +473,7 @@ static void run_round(job *of)
 {
     choose(of);
     make_parts(of);
-    pthread_t timer, producers[MAX_SIDE], consumers[MAX_SIDE];
+    pthread_t timer, producers[MAX_SIDE] = {0}, consumers[MAX_SIDE] = {0};
     CHECK(pthread_create(&timer, NULL, tick, of) == 0);
     for (uint32_t i = 0; i < of->consumers; i++)
         CHECK(pthread_create(&consumers[i], NULL, consume, &of->consumer[i]) == 0);
