@@ -70,7 +70,8 @@ leat_err leati_fold_find(leati_fold *fold, const void *in, leati_fold_key *key, 
         key->record = fold->key_record;
     }
     if (LEAT_UNLIKELY(fold->nullable) && leat_key_has_null(&selector->fields, key->record))
-        return leati_ctx_error(fold->base.ctx, LEAT_EINVAL, "null key: %s", selector->text);
+        return leati_ctx_error(fold->base.ctx, LEAT_EINVAL, "the key %s of a record is null",
+                               selector->text);
     key->hash = leat_key_hash(&selector->fields, key->record);
     *accumulator = leati_keyed_table_find(fold->table, key->hash, key->record);
     return LEAT_OK;

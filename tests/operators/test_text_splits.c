@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "leat/leat.h"
+#include "operators/text_splits.h"
+
+static void write_file(const char *path, size_t size)
+{
+    FILE *file = fopen(path, "wb");
+    cr_assert(file != NULL);
+    for (size_t i = 0; i < size; i++)
+        fputc('x', file);
+    fclose(file);
+}
+
+// The splits of some paths as "path start-end;" or "path stream;".
+static leat_err list(const char *const *paths, size_t count, int64_t split_size, char *text,
+                     size_t size)
+{
+    leati_text_splits *splits;
+    leati_text_split split;
+    size_t at = 0;
+    cr_assert_eq(leati_text_splits_create(NULL, split_size, &splits), LEAT_OK);
+    leat_err err = leati_text_splits_list(splits, paths, count, text, size);
+    if (err == LEAT_OK) {
+        text[0] = 0;
+        while (leati_text_splits_next(splits, &split)) {
+            at += (size_t)snprintf(text + at, size - at, "%s ", split.path);
+            at += split.stream ? (size_t)snprintf(text + at, size - at, "stream;")
+                               : (size_t)snprintf(text + at, size - at, "%d-%d;", (int)split.start,
+                                                  (int)split.end);
+        }
+        cr_assert(!leati_text_splits_next(splits, &split));
+    }
+    leati_text_splits_destroy(&splits);
+    return err;
+}
+
+Test(text_splits, files_are_cut_and_directories_walked_in_order)
+{
+    char text[4096];
+    mkdir("d", 0700);
+    mkdir("d/sub", 0700);
+    mkdir("d/.hidden", 0700);
+    mkdir("d/_skipped", 0700);
+    write_file("d/b", 25);
+    write_file("d/a", 10);
+    write_file("d/sub/z", 1);
+    write_file("d/Z", 3);
+    write_file("d/empty", 0);
+    write_file("d/.dot", 5);
+    write_file("d/_under", 5);
+    write_file("d/.hidden/x", 5);
+    write_file("d/_skipped/x", 5);
+    write_file(".named", 4);
+    cr_assert_eq(mkfifo("d/pipe", 0600), 0);
+    const char *paths[] = {"d", "-", ".named", "d/pipe", "-", "d/a"};
+    cr_assert_eq(list(paths, 6, 10, text, sizeof text), LEAT_OK);
+    // A file that is named counts whatever its name is; a pipe only where it is named.
+    cr_assert_str_eq(text, "d/Z 0-3;d/a 0-10;d/b 0-10;d/b 10-20;d/b 20-25;d/empty stream;"
+                           "d/sub/z 0-1;- stream;.named 0-4;d/pipe stream;d/a 0-10;");
+}
+
+Test(text_splits, links_that_form_loops_end)
+{
+    char text[4096];
+    mkdir("d", 0700);
+    mkdir("d/e", 0700);
+    write_file("d/e/file", 2);
+    cr_assert_eq(symlink("..", "d/e/up"), 0);
+    cr_assert_eq(symlink("e", "d/f"), 0);
+    const char *paths[] = {"d/", "d"};
+    cr_assert_eq(list(paths, 1, 10, text, sizeof text), LEAT_OK);
+    // Each directory once, by whichever of its names was met first.
+    cr_assert(strcmp(text, "d/e/file 0-2;") == 0 || strcmp(text, "d/f/file 0-2;") == 0, "%s", text);
+    cr_assert_eq(list(paths, 2, 10, text, sizeof text), LEAT_OK);
+    cr_assert_eq(strlen(text), 26, "what is named twice is read twice: %s", text);
+}
+
+Test(text_splits, an_empty_directory_has_no_splits)
+{
+    char text[100] = "?";
+    mkdir("d", 0700);
+    const char *path = "d";
+    cr_assert_eq(list(&path, 1, 10, text, sizeof text), LEAT_OK);
+    cr_assert_str_eq(text, "");
+}
+
+Test(text_splits, what_cannot_be_read_is_named)
+{
+    char why[200];
+    const char *path = "missing";
+    cr_assert_eq(list(&path, 1, 10, why, sizeof why), LEAT_ENOENT);
+    cr_assert_str_eq(why, "cannot read missing: No such file or directory");
+    mkdir("d", 0700);
+    cr_assert_eq(symlink("nowhere", "d/broken"), 0);
+    path = "d";
+    cr_assert_eq(list(&path, 1, 10, why, sizeof why), LEAT_ENOENT);
+    cr_assert_str_eq(why, "cannot read d/broken: No such file or directory");
+    cr_assert_eq(symlink("self", "self"), 0);
+    path = "self";
+    cr_assert_eq(list(&path, 1, 10, why, sizeof why), LEAT_EIO);
+    cr_assert(strstr(why, "self: Too many levels") != NULL, "%s", why);
+}
+
+Test(text_splits, many_directories_are_each_met_once)
+{
+    enum { COUNT = 300 };
+    char path[100];
+    mkdir("d", 0700);
+    for (int i = 0; i < COUNT; i++) {
+        snprintf(path, sizeof path, "d/%03d", i);
+        mkdir(path, 0700);
+        snprintf(path, sizeof path, "d/%03d/f", i);
+        write_file(path, 1);
+    }
+    static char text[COUNT * 20], expected[COUNT * 20];
+    size_t at = 0;
+    for (int i = 0; i < COUNT; i++)
+        at += (size_t)snprintf(expected + at, sizeof expected - at, "d/%03d/f 0-1;", i);
+    const char *directory = "d";
+    cr_assert_eq(list(&directory, 1, 10, text, sizeof text), LEAT_OK);
+    cr_assert_str_eq(text, expected);
+}
+
+// The n-th allocation fails.
+typedef struct meter {
+    size_t left, alive;
+} meter;
+
+static void *meter_allocate(void *user, size_t size)
+{
+    meter *m = user;
+    if (m->left == 0)
+        return NULL;
+    m->left--;
+    m->alive++;
+    return malloc(size);
+}
+
+static void *meter_reallocate(void *user, void *ptr, size_t size)
+{
+    meter *m = user;
+    if (m->left == 0)
+        return NULL;
+    m->left--;
+    m->alive += !ptr;
+    return realloc(ptr, size);
+}
+
+static void meter_release(void *user, void *ptr)
+{
+    ((meter *)user)->alive -= ptr != NULL;
+    free(ptr);
+}
+
+Test(text_splits, any_allocation_may_fail)
+{
+    char path[100], why[100];
+    mkdir("d", 0700);
+    for (int i = 0; i < 40; i++) {
+        snprintf(path, sizeof path, "d/%d", i);
+        mkdir(path, 0700);
+        snprintf(path, sizeof path, "d/%d/f", i);
+        write_file(path, 1);
+    }
+    const char *paths[] = {"d", "-"};
+    leat_err err = LEAT_ENOMEM;
+    size_t n = 0;
+    for (; err != LEAT_OK; n++) {
+        meter m = {.left = n};
+        leat_allocator allocator = {meter_allocate, meter_reallocate, meter_release, &m};
+        leati_text_splits *splits;
+        err = leati_text_splits_create(&allocator, 10, &splits);
+        if (err == LEAT_OK) {
+            err = leati_text_splits_list(splits, paths, 2, why, sizeof why);
+            leati_text_splits_destroy(&splits);
+        }
+        cr_assert(err == LEAT_OK || err == LEAT_ENOMEM);
+        cr_assert_eq(m.alive, 0);
+    }
+    cr_assert(n > 80);
+}
+
+// Each test has a folder of its own.
+static void enter_folder(void)
+{
+    char folder[] = "/tmp/leat-splits-XXXXXX";
+    cr_assert(mkdtemp(folder) && chdir(folder) == 0);
+}
+
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *where)
+{
+    return remove(path);
+}
+
+static void leave_folder(void)
+{
+    char *folder = get_current_dir_name();
+    cr_assert(chdir("/") == 0 && nftw(folder, remove_one, 20, FTW_DEPTH | FTW_PHYS) == 0);
+    free(folder);
+}
+
+TestSuite(text_splits, .init = enter_folder, .fini = leave_folder);
