@@ -54,7 +54,7 @@ static bool chainable(const leati_layout *layout, uint32_t e)
         return false;
     if (!parallelism_allows(layout, from, to)) // 6
         return false;
-    if (layout->partitioners[e] != LEATI_PARTITION_FORWARD) // 7
+    if (layout->partitioners[e] != LEATI_PARTITION_FORWARD || edge->blocking) // 7
         return false;
     return !shares_input(layout, to, e); // 8
 }

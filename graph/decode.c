@@ -215,6 +215,7 @@ static void take_edge(cursor *in, leati_job_edge *edge)
         in, "an exchange's partitioner", LEATI_PARTITION_FORWARD, LEATI_PARTITION_CUSTOM);
     edge->buffer_timeout_ms = take_int(in, "an exchange's buffer timeout", -1, 86400000);
     edge->key_text = take_text(in, "an exchange's key", true);
+    edge->blocking = take_u32(in, "whether an exchange is blocking", 0, 1);
 }
 
 static void take_graph(cursor *in, leati_job_graph *graph)

@@ -22,6 +22,8 @@ typedef struct leati_leg {
     leati_node *node;
     leati_partitioner partitioner;
     const leati_key_selector *key; // LEATI_PARTITION_HASH
+    leat_partition_fn custom;      // LEATI_PARTITION_CUSTOM
+    bool blocking;
 } leati_leg;
 
 typedef enum leati_stream_kind {

@@ -222,13 +222,17 @@ static leat_err fill_edge(builder *b, uint32_t e, leati_job_edge *to)
         .to_vertex = layout->places[leati_place_index(edge->to)].vertex,
         .input = edge->input,
         .partitioner = layout->partitioners[e],
+        // A blocking exchange is read when all is there, so there is nothing to flush.
         .buffer_timeout_ms =
-            edge->from->buffer_timeout_ms != INT64_MIN
+            edge->blocking ? -1
+            : edge->from->buffer_timeout_ms != INT64_MIN
                 ? edge->from->buffer_timeout_ms
                 : leati_config_get(&layout->env->config, LEATI_CONFIG_BUFFER_TIMEOUT),
         .key_text = copy_text(b, hashed ? edge->key->text : "", &err),
         .type = edge->from->out_type,
         .key = hashed ? edge->key : NULL,
+        .custom = edge->custom,
+        .blocking = edge->blocking,
     };
     return err;
 }

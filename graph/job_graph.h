@@ -36,6 +36,8 @@ typedef struct leati_job_edge {
     const char *key_text;          // "" unless hashed
     const leat_type *type;         // of the records; NULL in a decoded graph
     const leati_key_selector *key; // LEATI_PARTITION_HASH; NULL in a decoded graph
+    leat_partition_fn custom;      // LEATI_PARTITION_CUSTOM; NULL in a decoded graph
+    bool blocking;                 // consumed when the producers have ended
 } leati_job_edge;
 
 struct leati_vertex {

@@ -17,7 +17,8 @@ static leat_stream *partitioning_create(const leat_stream *in, leati_partitioner
         return NULL;
     }
     for (size_t i = 0; i < in->leg_count; i++)
-        legs[i] = (leati_leg){.node = in->legs[i].node, .partitioner = partitioner};
+        legs[i] = (leati_leg){
+            .node = in->legs[i].node, .partitioner = partitioner, .blocking = in->legs[i].blocking};
     *stream = (leat_stream){.env = env,
                             .kind = LEATI_STREAM_PARTITIONING,
                             .type = in->type,
@@ -61,6 +62,31 @@ leat_stream *leat_broadcast(leat_stream *in)
 leat_stream *leat_global(leat_stream *in)
 {
     return partition(in, LEATI_PARTITION_GLOBAL);
+}
+
+leat_stream *leat_partition_custom(leat_stream *in, leat_partition_fn fn)
+{
+    if (!fn) {
+        leati_graph_fault(in, LEAT_EINVAL, "leat_partition_custom: the function is NULL");
+        return leati_graph_inert(leati_stream_env(in));
+    }
+    leat_stream *stream = partition(in, LEATI_PARTITION_CUSTOM);
+    for (size_t i = 0; i < stream->leg_count; i++)
+        stream->legs[i].custom = fn;
+    return stream;
+}
+
+// Unlike a partitioning it leaves the way of the records, and so a key, as it was.
+leat_stream *leat_blocking_exchange(leat_stream *in)
+{
+    leat_stream *stream = partition(in, LEATI_PARTITION_DEFAULT);
+    if (stream->leg_count)
+        stream->key = in->key;
+    for (size_t i = 0; i < stream->leg_count; i++) {
+        stream->legs[i] = in->legs[i];
+        stream->legs[i].blocking = true;
+    }
+    return stream;
 }
 
 // --- keys ---

@@ -99,6 +99,10 @@ static void put_edge(leati_strbuf *out, const leati_job_graph *graph, const leat
     put_clean(out, edge->key_text);
     if (from->op_count > 1)
         leati_strbuf_printf(out, ", from %" PRIu32, from->ops[edge->from_op].node_id);
+    if (edge->blocking) {
+        leati_strbuf_puts(out, ", read when complete\n");
+        return;
+    }
     if (edge->buffer_timeout_ms > 0)
         leati_strbuf_printf(out, ", flushed after %" PRId64 " ms\n", edge->buffer_timeout_ms);
     else

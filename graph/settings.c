@@ -120,6 +120,14 @@ leat_stream *leat_buffer_timeout(leat_stream *stream, int64_t timeout_ms)
     return same(stream);
 }
 
+leat_stream *leat_own_worker(leat_stream *stream)
+{
+    leati_node *node = leati_stream_settable(stream, "leat_own_worker");
+    if (node)
+        node->flags |= LEATI_NODE_OWN_WORKER;
+    return same(stream);
+}
+
 leat_stream *leat_user_data(leat_stream *stream, void *user_data)
 {
     leati_node *node = leati_stream_settable(stream, "leat_user_data");

@@ -149,6 +149,8 @@ static bool add_edges(leat_env *env, leati_node *node, uint32_t input, const lea
             .input = input,
             .partitioner = in->legs[i].partitioner,
             .key = in->legs[i].key,
+            .custom = in->legs[i].custom,
+            .blocking = in->legs[i].blocking,
         };
     return true;
 }

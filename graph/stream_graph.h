@@ -55,6 +55,8 @@ typedef struct leati_edge {
     uint32_t input; // which input of `to`; a union gives several edges with the same ordinal
     leati_partitioner partitioner;
     const leati_key_selector *key; // LEATI_PARTITION_HASH; over the layout of from->out_type
+    leat_partition_fn custom;      // LEATI_PARTITION_CUSTOM
+    bool blocking;                 // consumed when the producers have ended
 } leati_edge;
 
 // Bits of leati_node.flags.
@@ -66,6 +68,7 @@ enum {
     LEATI_NODE_YIELDING = 8,      // may yield inside a record (async)
     LEATI_NODE_NON_PARALLEL = 16, // parallelism other than 1 is a fault
     LEATI_NODE_NEEDS_KEY = 32,    // its input must be keyed
+    LEATI_NODE_OWN_WORKER = 64,   // its tasks get a worker each
 };
 
 struct leati_node {

@@ -78,6 +78,7 @@ static void put_edge(msgpack_packer *to, const leati_job_edge *edge)
     msgpack_pack_uint32(to, (uint32_t)edge->partitioner);
     msgpack_pack_int64(to, edge->buffer_timeout_ms);
     put_text(to, edge->key_text);
+    msgpack_pack_uint32(to, edge->blocking);
 }
 
 // All but the job's name, which is for people and may differ between processes.

@@ -58,8 +58,15 @@ void leati_channel_destroy(leati_channel **channel)
             leati_segment_release(segment);
     }
     pthread_mutex_destroy(&gone->lock);
+    leati_free(gone->allocator, gone->piece);
     leati_free(gone->allocator, gone->slots);
     leati_free_aligned(gone->allocator, gone);
+}
+
+void leati_channel_set_spool(leati_channel *channel, leati_spool *spool, uint32_t index)
+{
+    channel->spool = spool;
+    channel->spool_index = index;
 }
 
 // --- producer -------------------------------------------------------------------------------
@@ -159,11 +166,55 @@ static void pop(leati_channel *channel, leati_segment *segment)
         leati_local_pool_poke(channel->pool);
 }
 
+static bool load_piece(leati_channel *channel, uint32_t size)
+{
+    if (size > channel->piece_capacity) {
+        leati_free(channel->allocator, channel->piece);
+        channel->piece_capacity = 0;
+        channel->piece = leati_alloc(channel->allocator, size);
+        if (!channel->piece)
+            return false;
+        channel->piece_capacity = size;
+    }
+    if (leati_spool_read(channel->spool, channel->spool_index, channel->piece_next,
+                         channel->piece) != LEAT_OK)
+        return false;
+    channel->piece_next++;
+    channel->piece_size = size;
+    channel->read = 0;
+    return true;
+}
+
+// NONE: the spool is not complete yet, or all of it has been read.
+static leati_chunk_kind peek_spool(leati_channel *channel, leati_chunk *chunk)
+{
+    if (!leati_spool_is_complete(channel->spool))
+        return LEATI_CHUNK_NONE;
+    if (channel->read == channel->piece_size) {
+        uint32_t size =
+            leati_spool_piece(channel->spool, channel->spool_index, channel->piece_next);
+        if (size == 0)
+            return LEATI_CHUNK_NONE;
+        if (!load_piece(channel, size))
+            return LEATI_CHUNK_FAILED;
+    }
+    chunk->data = channel->piece + channel->read;
+    chunk->size = channel->piece_size - channel->read;
+    chunk->last = true;
+    return LEATI_CHUNK_DATA;
+}
+
 leati_chunk_kind leati_channel_peek(leati_channel *channel, leati_chunk *chunk)
 {
     if (LEAT_UNLIKELY(atomic_load_explicit(&channel->has_priority, memory_order_acquire))) {
         take_priority_event(channel, &chunk->event);
         return LEATI_CHUNK_EVENT;
+    }
+    if (LEAT_UNLIKELY(channel->spool != NULL)) {
+        leati_chunk_kind kind = peek_spool(channel, chunk);
+        if (kind != LEATI_CHUNK_NONE)
+            return kind;
+        channel->read = channel->piece_size = 0;
     }
     for (;;) {
         uint32_t head = atomic_load_explicit(&channel->head, memory_order_relaxed);

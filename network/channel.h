@@ -25,6 +25,7 @@
 
 #include "network/element.h"
 #include "network/segment.h"
+#include "network/spool.h"
 
 typedef struct leati_channel leati_channel;
 typedef struct leati_gate leati_gate;
@@ -36,6 +37,9 @@ typedef struct leati_gate leati_gate;
 LEAT_MUST_USE leat_err leati_channel_create(const leat_allocator *allocator, leati_local_pool *pool,
                                             uint32_t max_segments, uint32_t overdraft,
                                             leati_channel **channel);
+// Makes it a channel of a blocking exchange: its bytes come from the spool, as channel `index` of
+// it, once that is complete; only events are queued. Before the tasks start.
+void leati_channel_set_spool(leati_channel *channel, leati_spool *spool, uint32_t index);
 // Releases what is still queued. Both ends must have ended.
 void leati_channel_destroy(leati_channel **channel);
 // Slots that are free now for segments (some are kept for events).
@@ -76,9 +80,10 @@ bool leati_gate_has_data(const leati_gate *gate);
 
 // What stands at a channel's head.
 typedef enum leati_chunk_kind {
-    LEATI_CHUNK_NONE = 0,  // nothing to read now
-    LEATI_CHUNK_DATA = 1,  // bytes [data, data + size), not yet consumed
-    LEATI_CHUNK_EVENT = 2, // already taken from the channel
+    LEATI_CHUNK_NONE = 0,   // nothing to read now
+    LEATI_CHUNK_DATA = 1,   // bytes [data, data + size), not yet consumed
+    LEATI_CHUNK_EVENT = 2,  // already taken from the channel
+    LEATI_CHUNK_FAILED = 3, // a spool that cannot be read, or no memory to read it into
 } leati_chunk_kind;
 
 typedef struct leati_chunk {

@@ -34,6 +34,8 @@ struct leati_channel {
     uint32_t segment_slots; // capacity less LEATI_CHANNEL_EVENT_SLOTS
     leati_gate *gate;
     uint32_t index;
+    leati_spool *spool; // NULL in a pipelined channel
+    uint32_t spool_index;
 
     // Producer writes, consumer reads.
     _Alignas(LEATI_CACHE_LINE) _Atomic uint32_t tail;
@@ -46,6 +48,11 @@ struct leati_channel {
     bool in_line;
     bool jump; // goes to the front when it next enters the line
     leati_channel *next, *previous;
+    // The piece of the spool at hand.
+    uint8_t *piece;
+    uint32_t piece_size;
+    uint32_t piece_capacity;
+    size_t piece_next;
 
     // Any thread.
     _Alignas(LEATI_CACHE_LINE) _Atomic uint32_t state;

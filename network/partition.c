@@ -3,6 +3,8 @@
 // run time which one it is.
 #include "network/writer_impl.h"
 
+#include <inttypes.h>
+
 static leati_writer *writer_of(leat_operator *op)
 {
     return (leati_writer *)op;
@@ -55,6 +57,18 @@ write_by_hash(leati_writer *writer, uint64_t hash, const void *record)
 }
 
 // A key of one 64-bit integer.
+static leat_err element_custom(leat_operator *op, const void *record, leat_out *out)
+{
+    leati_writer *writer = (leati_writer *)op;
+    const leati_writer_options *options = &writer->options;
+    int64_t channel = options->custom(options->ctx, record, writer->count);
+    if (LEAT_UNLIKELY(channel < 0 || channel >= writer->count))
+        return options->failed(options->ctx, LEAT_EUSER,
+                               "the partitioner chose subtask %" PRId64 " of %u", channel,
+                               writer->count);
+    return leati_writer_write(writer, &writer->lanes[channel], record);
+}
+
 static leat_err element_hash_i64(leat_operator *op, const void *record, leat_out *out)
 {
     leati_writer *writer = writer_of(op);
@@ -144,6 +158,9 @@ bool leati_writer_choose(leati_writer *writer)
         return true;
     case LEATI_PARTITION_SHUFFLE:
         writer->ops.element = single ? single : element_shuffle;
+        return true;
+    case LEATI_PARTITION_CUSTOM:
+        writer->ops.element = element_custom;
         return true;
     case LEATI_PARTITION_HASH:
         writer->ops.element = choose_hash(writer);

@@ -148,6 +148,8 @@ leati_read leati_reader_next_slow(leati_reader *reader, leati_element *element)
             element->size = 0;
             element->payload = NULL;
             return LEATI_READ_EVENT;
+        case LEATI_CHUNK_FAILED:
+            return LEATI_READ_FAILED;
         default:
             reader->start = reader->at = chunk.data;
             reader->end = chunk.data + chunk.size;

@@ -33,6 +33,7 @@ typedef enum leati_read {
     LEATI_READ_CORRUPT = 3, // the bytes are no elements, or an event came inside a record
     LEATI_READ_TOO_BIG = 4, // a payload above the limit
     LEATI_READ_NO_MEMORY = 5,
+    LEATI_READ_FAILED = 6, // what was kept in a file cannot be read
 } leati_read;
 
 typedef struct leati_element {

@@ -6,6 +6,8 @@
 // may follow it; it is told to when the segment is finished or flushed.
 #include "network/writer_impl.h"
 
+#include <errno.h>
+
 #include "base/alloc.h"
 
 // A scratch buffer above this size is freed after use.
@@ -46,6 +48,23 @@ static void count_lane(leati_writer *writer, leati_lane *lane)
     lane->counted = lane->at;
 }
 
+// A blocking exchange: the segment's bytes go to the spool, and the segment home.
+static void spool_lane(leati_writer *writer, const leati_lane *lane, leati_segment *segment,
+                       uint32_t size)
+{
+    const leati_writer_options *options = &writer->options;
+    leat_err err = LEAT_OK;
+    for (uint32_t i = first_channel(writer, lane); i < after_last_channel(writer, lane) && !err;
+         i++)
+        err = leati_spool_append(options->spool, i, segment->data, size);
+    if (err) {
+        writer->broken = true;
+        options->failed(options->ctx, err, "writing to a temporary file: %s",
+                        err == LEAT_EIO ? strerror(errno) : leat_err_message(err));
+    }
+    leati_segment_release(segment);
+}
+
 static void finish_lane(leati_writer *writer, leati_lane *lane)
 {
     leati_segment *segment = lane->segment;
@@ -56,6 +75,10 @@ static void finish_lane(leati_writer *writer, leati_lane *lane)
     lane->at = lane->end = NULL;
     lane->segment = NULL;
     atomic_store_explicit(lane->dirty, 0, memory_order_relaxed);
+    if (writer->options.spool) {
+        spool_lane(writer, lane, segment, position);
+        return;
+    }
     // The reader may let go of the segment from here on.
     atomic_store_explicit(&segment->committed, position | LEATI_SEGMENT_FINISHED,
                           memory_order_release);
@@ -161,8 +184,9 @@ static leat_err open_lane(leati_writer *writer, leati_lane *lane)
     lane->end = segment->data + segment->size;
     lane->mark =
         writer->options.buffer_timeout_ms == 0 ? segment->data : lane->end - LEATI_LANE_FULL;
-    enqueue_segment(writer, lane, segment);
-    return LEAT_OK;
+    if (!writer->options.spool)
+        enqueue_segment(writer, lane, segment);
+    return writer->broken ? LEAT_ECANCELLED : LEAT_OK;
 }
 
 // A lane with room for `size` bytes in one piece.
@@ -340,6 +364,10 @@ leat_err leati_writer_broadcast_event(leati_writer *writer, const leati_event *e
         return LEAT_ECANCELLED;
     for (uint32_t i = 0; !event->priority && i < writer->lane_count; i++)
         finish_lane(writer, &writer->lanes[i]);
+    if (writer->broken)
+        return LEAT_ECANCELLED;
+    if (writer->options.spool && event->tag == LEATI_TAG_END_OF_DATA)
+        leati_spool_complete(writer->options.spool);
     for (uint32_t i = 0; i < writer->count; i++) {
         while (!event->priority && leati_channel_event_room(writer->channels[i]) == 0) {
             leat_err err =
@@ -406,6 +434,8 @@ static bool options_are_right(const leati_writer_options *options)
 {
     if (options->channels == 0 || options->max_record_size > LEATI_ELEMENT_MAX_PAYLOAD - 8)
         return false;
+    if (options->partitioner == LEATI_PARTITION_CUSTOM)
+        return options->custom != NULL;
     if (options->partitioner != LEATI_PARTITION_HASH)
         return true;
     return options->key && options->channels == options->consumers &&

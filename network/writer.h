@@ -37,6 +37,8 @@ typedef struct leati_writer_options {
     // Per channel, beside the open one, before no further record is started; at least 1.
     uint32_t max_segments;
     uint32_t max_record_size;
+    leat_partition_fn custom; // LEATI_PARTITION_CUSTOM
+    leati_spool *spool;       // of a blocking exchange, else NULL; borrowed
     leati_local_pool *pool;
     leati_waiter *waiter;          // the task
     const leati_record_time *time; // of the task
@@ -49,7 +51,7 @@ typedef struct leati_writer_options {
 } leati_writer_options;
 
 // `channels[i]` is the channel to the i-th consumer that this subtask feeds; borrowed. LEAT_EINVAL
-// for a partitioner that is not known here (LEATI_PARTITION_CUSTOM) or counts that do not fit it;
+// for a partitioner that is not known here or counts that do not fit it;
 // LEAT_ENOMEM.
 LEAT_MUST_USE leat_err leati_writer_create(const leati_writer_options *options,
                                            leati_channel *const *channels, leati_writer **writer);

@@ -94,6 +94,20 @@ static uint32_t count_exits(const leati_job_graph *graph, uint32_t vertex)
     return count;
 }
 
+// An operator that asked for a worker of its own gets it for its whole task.
+static leat_err give_own_worker(leat_job *job, leati_task *t)
+{
+    bool asked = false;
+    for (uint32_t i = 0; i < t->vertex->op_count; i++)
+        asked |= (t->vertex->ops[i].flags & LEATI_NODE_OWN_WORKER) != 0;
+    if (!asked)
+        return LEAT_OK;
+    leat_err err = leati_worker_create(job->runtime->scheduler, &t->own_worker);
+    if (!err)
+        leati_runnable_move(&t->run, t->own_worker);
+    return err;
+}
+
 static leat_err deploy_task(leat_job *job, const leati_vertex *vertex, uint32_t subtask)
 {
     const leati_job_graph *graph = job->graph;
@@ -108,8 +122,12 @@ static leat_err deploy_task(leat_job *job, const leati_vertex *vertex, uint32_t 
     t->writers = leati_calloc(job->allocator, exits, sizeof(leati_writer *));
     t->pools = leati_calloc(job->allocator, exits, sizeof(leati_local_pool *));
     t->exits = leati_calloc(job->allocator, exits, sizeof *t->exits);
-    if (!t->writers || !t->pools || !t->exits)
+    t->spools = leati_calloc(job->allocator, exits, sizeof(leati_spool *));
+    if (!t->writers || !t->pools || !t->exits || !t->spools)
         return LEAT_ENOMEM;
+    err = give_own_worker(job, t);
+    if (err)
+        return err;
     uint32_t channels = 0;
     const leat_type *type = NULL;
     for (uint32_t e = 0; e < graph->edge_count; e++)
@@ -217,16 +235,25 @@ static leat_err deploy_exit(leat_job *job, uint32_t edge_index, uint32_t produce
     if (err)
         return err;
     t->exit_count++;
+    if (edge->blocking) {
+        err = leati_spool_create(job->allocator, channels, &t->spools[exit]);
+        if (err)
+            return err;
+    }
     size_t first_channel = job->channel_count;
     for (uint32_t c = 0; c < channels && !err; c++)
         err = connect(job, edge_index, producer, first + c, t->pools[exit]);
     if (err)
         return err;
+    for (uint32_t c = 0; c < channels && t->spools[exit]; c++)
+        leati_channel_set_spool(job->channels[first_channel + c], t->spools[exit], c);
     leati_writer_options options = {
         .allocator = job->allocator,
         .type = edge->type,
         .partitioner = edge->partitioner,
         .key = edge->key,
+        .custom = edge->custom,
+        .spool = t->spools[exit],
         .ctx = &t->chain.ctx[edge->from_op],
         .subtask = producer,
         .channels = channels,

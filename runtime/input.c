@@ -125,6 +125,9 @@ static leat_err reader_error(leati_task *t, const leati_reader *reader, leati_re
     switch (why) {
     case LEATI_READ_TOO_BIG:
         return input_error(t, LEAT_ETOOBIG, reader, "a record larger than record.max-size");
+    case LEATI_READ_FAILED:
+        return input_error(t, LEAT_EIO, reader,
+                           "what a blocking exchange has kept in a temporary file cannot be read");
     case LEATI_READ_NO_MEMORY:
         return input_error(t, LEAT_ENOMEM, reader, "no memory to gather a record");
     default:

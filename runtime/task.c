@@ -395,5 +395,9 @@ void leati_task_fini(leati_task *t)
     leat_scratch_destroy(&t->scratch);
     leati_free(t->allocator, t->writers);
     leati_free(t->allocator, t->exits);
+    for (uint32_t i = 0; t->spools && i < t->exit_count; i++)
+        leati_spool_destroy(&t->spools[i]);
+    leati_free(t->allocator, t->spools);
+    leati_worker_destroy(&t->own_worker);
     leati_mailbox_fini(&t->mailbox);
 }

@@ -72,6 +72,8 @@ struct leati_task {
     leati_writer **writers;
     leati_local_pool **pools;
     leati_chain_exit *exits;
+    leati_spool **spools;     // of blocking exchanges
+    leati_worker *own_worker; // NULL: a shared one
     bool is_source;
     // Any thread.
     leati_mailbox mailbox;

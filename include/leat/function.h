@@ -59,6 +59,9 @@ typedef int (*leat_filter_fn)(leat_ctx *ctx, const void *in);
 // Fills `key`, a zeroed record of the key type. Must be deterministic: it runs on both sides of the
 // exchange.
 typedef int (*leat_key_fn)(leat_ctx *ctx, const void *in, void *key);
+// Chooses the consuming subtask, 0 … channels - 1, that a record goes to. Any other number fails
+// the task.
+typedef int64_t (*leat_partition_fn)(leat_ctx *ctx, const void *in, uint32_t channels);
 // Folds `in` into `accumulator`, both of the stream's type; the first record of a key becomes the
 // accumulator as it is. The function may store pointers into `in` (its strings, say): the runtime
 // takes copies after the call.

@@ -71,6 +71,12 @@ LEAT_API leat_stream *leat_rescale(leat_stream *in);   // round robin over the n
 LEAT_API leat_stream *leat_shuffle(leat_stream *in);   // at random
 LEAT_API leat_stream *leat_broadcast(leat_stream *in); // to all
 LEAT_API leat_stream *leat_global(leat_stream *in);    // to subtask 0
+// To the subtask that `fn` names; it runs in the context of the operator that made `in`.
+LEAT_API leat_stream *leat_partition_custom(leat_stream *in, leat_partition_fn fn);
+// Makes the exchange a blocking one: the consumer starts when all producers have ended, and what
+// lies between is kept in temporary files. Whatever partitioner `in` has stays; the consumer is not
+// chained.
+LEAT_API leat_stream *leat_blocking_exchange(leat_stream *in);
 
 // --- sinks
 // -------------------------------------------------------------------------------------------------------------
@@ -104,6 +110,9 @@ LEAT_API leat_stream *leat_disable_chaining(leat_stream *stream);
 LEAT_API leat_stream *leat_slot_group(leat_stream *stream, const char *group);
 // Overrides the environment's buffer timeout for what leaves this operator, in ms.
 LEAT_API leat_stream *leat_buffer_timeout(leat_stream *stream, int64_t timeout_ms);
+// Gives each task that this operator is part of a worker thread of its own, which nobody else uses:
+// for functions that compute for long or must not wait behind others.
+LEAT_API leat_stream *leat_own_worker(leat_stream *stream);
 // What leat_ctx_user_data returns in this operator's functions. Borrowed; must outlive the job and
 // is shared by all subtasks.
 LEAT_API leat_stream *leat_user_data(leat_stream *stream, void *user_data);
