@@ -206,11 +206,11 @@ Test(plan, json_has_nodes_operators_and_ship_strategies)
         "\"detail\": \"updates\"",
         "\"slot_group\": \"out\"",
         "\"inputs\": [\n        {\"node\": 0, \"operator\": 2, \"input\": 0, \"ship_strategy\": "
-        "\"HASH\", \"key\": \"word\", \"buffer_timeout_ms\": 100}]",
+        "\"HASH\", \"key\": \"word\", \"buffer_timeout_ms\": 100, \"blocking\": false}]",
         "{\"node\": 0, \"operator\": 2, \"input\": 0, \"ship_strategy\": \"SHUFFLE\", \"key\": "
-        "null, \"buffer_timeout_ms\": 100}",
+        "null, \"buffer_timeout_ms\": 100, \"blocking\": false}",
         "{\"node\": 1, \"operator\": 3, \"input\": 0, \"ship_strategy\": \"REBALANCE\", \"key\": "
-        "null, \"buffer_timeout_ms\": 0}",
+        "null, \"buffer_timeout_ms\": 0, \"blocking\": false}",
     };
     leat_env *env = word_count();
     char *text = NULL;

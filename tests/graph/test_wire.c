@@ -81,7 +81,7 @@ Test(wire, msgpack_c_reads_the_documented_form)
         "[3, 64, \"default\", ["
         "[2, 0, \"reduce\", \"r\", \"id\", nil, \"#\", \"str\", \"str\", 1, 32, nil], "
         "[3, 0, \"sink\", \"k\", nil, nil, \"#\", \"str\", \"\", 1, 2, nil]]]], "
-        "[[0, 0, 1, 0, 7, -1, \"<record>\"]]]";
+        "[[0, 0, 1, 0, 7, -1, \"<record>\", 0]]]";
     leat_env *env = new_env(3);
     leat_env_set_name(env, "j");
     leat_stream *s = leat_buffer_timeout(source(env, "s"), -1);
