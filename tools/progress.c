@@ -2,25 +2,22 @@
 #include "tools/progress.h"
 
 #include <stdio.h>
-#include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
+#include "base/thread.h"
 #include "tools/stats.h"
 #include "tools/text.h"
 
-double leati_now(void)
+static double seconds_between(int64_t from_ns, int64_t to_ns)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+    return (double)(to_ns - from_ns) / 1e9;
 }
 
 void leati_progress_init(leati_progress *progress, leati_console *console, const leat_job *job)
 {
-    double now = leati_now();
-    *progress = (leati_progress){.console = console, .job = job, .started = now};
-    progress->older.at = progress->newer.at = now;
+    int64_t now_ns = leati_clock_ns();
+    *progress = (leati_progress){.console = console, .job = job, .started_ns = now_ns};
+    progress->older.at_ns = progress->newer.at_ns = now_ns;
     if (!console->live)
         return;
     size_t count = (size_t)leat_job_task_count(job) + 1; // not 0
@@ -60,11 +57,11 @@ static double most_held(const leati_progress *progress, double seconds, leat_tas
     return share > 100 ? 100 : share;
 }
 
-static void take_snapshot(leati_progress *progress, double now, uint64_t records)
+static void take_snapshot(leati_progress *progress, int64_t now_ns, uint64_t records)
 {
     leati_snapshot fresh = progress->older;
     uint32_t count = leat_job_task_count(progress->job);
-    fresh.at = now;
+    fresh.at_ns = now_ns;
     fresh.records = records;
     for (uint32_t i = 0; fresh.held_ns && i < count; i++) {
         leat_task_stats stats;
@@ -75,18 +72,18 @@ static void take_snapshot(leati_progress *progress, double now, uint64_t records
 }
 
 // "12.3 M records  22.8 M/s  3 s  back-pressure 12 % (source: text -> flat_map)"
-static void format_line(const leati_progress *progress, double now, uint64_t records, char *line,
-                        size_t size)
+static void format_line(const leati_progress *progress, int64_t now_ns, uint64_t records,
+                        char *line, size_t size)
 {
     char count[LEATI_SCALED_SIZE], rate[LEATI_SCALED_SIZE], shown[512];
-    double seconds = now - progress->older.at;
+    double seconds = seconds_between(progress->older.at_ns, now_ns);
     leat_task_stats most = {.name = ""};
     double share = most_held(progress, seconds, &most);
     uint64_t fresh = records > progress->older.records ? records - progress->older.records : 0;
     leati_scaled((double)records, count);
     leati_scaled(seconds > 0 ? (double)fresh / seconds : 0, rate);
-    int used =
-        snprintf(line, size, "%s records  %s/s  %.0f s", count, rate, now - progress->started);
+    int used = snprintf(line, size, "%s records  %s/s  %.0f s", count, rate,
+                        seconds_between(progress->started_ns, now_ns));
     if (leat_job_get_state(progress->job) == LEAT_JOB_CANCELLING) {
         snprintf(line + used, size - (size_t)used, "  cancelling (a second signal ends at once)");
         return;
@@ -106,11 +103,11 @@ void leati_progress_draw(leati_progress *progress)
     if (!progress->console->live)
         return;
     char line[768], cut[768];
-    double now = leati_now();
+    int64_t now_ns = leati_clock_ns();
     uint64_t records = leati_stats_records_read(progress->job);
-    format_line(progress, now, records, line, sizeof line);
+    format_line(progress, now_ns, records, line, sizeof line);
     leati_shorten(line, leati_console_columns() - 1, cut, sizeof cut);
     leati_console_draw(progress->console, cut);
-    if (now - progress->newer.at >= 1)
-        take_snapshot(progress, now, records);
+    if (seconds_between(progress->newer.at_ns, now_ns) >= 1)
+        take_snapshot(progress, now_ns, records);
 }

@@ -7,7 +7,7 @@
 #include "tools/console.h"
 
 typedef struct leati_snapshot {
-    double at; // s, monotonic clock
+    int64_t at_ns; // monotonic clock
     uint64_t records;
     uint64_t *held_ns; // one for each task, or NULL when out of memory: all taken as 0 then
 } leati_snapshot;
@@ -15,14 +15,11 @@ typedef struct leati_snapshot {
 typedef struct leati_progress {
     leati_console *console;
     const leat_job *job;
-    double started; // s, monotonic clock
+    int64_t started_ns; // monotonic clock
     // Rates are measured from the older one. A new one is taken each second, so the window is one
     // to two seconds long, which can be read and yet follows what happens.
     leati_snapshot older, newer;
 } leati_progress;
-
-// Seconds of the monotonic clock.
-double leati_now(void);
 
 void leati_progress_init(leati_progress *progress, leati_console *console, const leat_job *job);
 void leati_progress_fini(leati_progress *progress);

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "base/thread.h"
 #include "tools/progress.h"
 #include "tools/session.h"
 #include "tools/signals.h"
@@ -44,13 +45,13 @@ static leati_exit run_job(leati_session *session, leati_signals *signals, leat_r
     leat_job *job = NULL;
     // Once tasks run, output is being written: the end has to be orderly.
     leati_signals_hold(signals);
-    double started = leati_now();
+    int64_t started_ns = leati_clock_ns();
     leat_err err = leat_start(runtime, session->env, &job);
     if (err != LEAT_OK)
         return leati_session_refuse(session, err);
     leati_signals_watch(signals, job);
     err = wait_for(job, &session->console);
-    double seconds = leati_now() - started;
+    double seconds = (double)(leati_clock_ns() - started_ns) / 1e9;
     int caught = leati_signals_unwatch(signals);
     leati_exit status = report(job, err, caught);
     if (session->options->stats)

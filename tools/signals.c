@@ -4,7 +4,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "tools/verbs.h"
+
+#define ONE_PRESS_NS INT64_C(50000000)
 
 // A shell that starts a program in the background of a script has it ignore SIGINT. It is taken
 // all the same: who sends it by number means this process.
@@ -24,19 +27,28 @@ static _Noreturn void end_at_once(int number)
     _exit(LEATI_EXIT_SIGNAL + number);
 }
 
+static void cancel_locked(leati_signals *signals, int number)
+{
+    signals->caught = number;
+    signals->caught_ns = leati_clock_ns();
+    // Cancelling returns at once and calls nothing of ours, so the lock can be held; it keeps the
+    // job from being destroyed meanwhile.
+    if (signals->job)
+        leat_job_cancel(signals->job);
+}
+
 // Returns whether the thread goes on.
 static bool handle(leati_signals *signals, int number)
 {
+    bool at_once = false;
     pthread_mutex_lock(&signals->lock);
     bool ending = signals->ending;
-    bool at_once = !ending && (!signals->held || signals->caught);
-    if (!ending && !at_once) {
-        signals->caught = number;
-        // Cancelling returns at once and calls nothing of ours, so the lock can be held; it keeps
-        // the job from being destroyed meanwhile.
-        if (signals->job)
-            leat_job_cancel(signals->job);
-    }
+    if (!ending && !signals->held)
+        at_once = true;
+    else if (!ending && !signals->caught)
+        cancel_locked(signals, number);
+    else if (!ending)
+        at_once = leati_clock_ns() - signals->caught_ns > ONE_PRESS_NS;
     pthread_mutex_unlock(&signals->lock);
     if (at_once)
         end_at_once(number);

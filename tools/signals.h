@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SIGINT and SIGTERM: the first one cancels the job, a second one ends the process at once.
+// Programs such as timeout(1) send a signal to a process and right after it to its group: what
+// comes within 50 ms of the first one is taken as part of it.
 //
 // Threading: one thread takes the signals with sigwait, all others block them, so no code ever runs
 // in a handler. The main thread calls the functions here. Life cycle: init before any other thread
@@ -16,10 +18,11 @@ typedef struct leati_signals {
     pthread_t thread; // immutable after init
     pthread_mutex_t lock;
     // Under lock.
-    leat_job *job; // what the first signal cancels, while it can be cancelled
-    bool held;     // there is, was, or will be a job: the first signal does not end the process
-    bool ending;   // the thread is to end
-    int caught;    // the first signal, or 0
+    leat_job *job;     // what the first signal cancels, while it can be cancelled
+    bool held;         // there is, was, or will be a job: the first signal does not end the process
+    bool ending;       // the thread is to end
+    int caught;        // the first signal, or 0
+    int64_t caught_ns; // when it came, on the monotonic clock
 } leati_signals;
 
 // From now on a signal ends the process at once, with status 128 + its number. SIGPIPE is ignored,

@@ -5,9 +5,9 @@
 set -uo pipefail
 export LC_ALL=C
 unset LEAT_LOG MALLOC_CONF
-leat=$1
+leat=$(readlink -f -- "$1")
 # shellcheck disable=SC2034 # the tests use it
-jobs=$2
+jobs=$(readlink -f -- "$2")
 work=$(mktemp -d)
 trap 'rm -rf -- "$work"' EXIT
 claims=0

@@ -26,8 +26,8 @@ claim 'all options together work' succeeded 'parallelism=2'
 
 piped $'one\nboom\n' run "$jobs/lines.so"
 claim 'a failing job ends with 1' ended_with 1
-claim 'the failure names the operator and the message' grep -qE '^leat: job failed: .*map.* \(1/1\).*: a line says boom' \
-    "$work/err"
+claim 'the failure names the operator and the message' \
+    grep -qE '^leat: job failed: .*map.* \(1/1\).*: a line says boom' "$work/err"
 claim 'the failure is one line' err_lines 1
 
 leat_run run "$jobs/faults.so"

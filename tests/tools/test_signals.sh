@@ -47,6 +47,13 @@ wait_until test -s "$work/out"
 claim 'SIGINT ends a job that prints' signalled INT 130
 claim 'and the last line is whole' test -z "$(tail -c 1 "$work/out" | tr -d '\n')"
 
+start run --stats "$jobs/endless.so" -- drop
+wait_until running
+sleep 0.3
+together() { kill -TERM "$pid" "$pid"; finish 2000 && ended_with 143; }
+claim 'two signals sent together are one' together
+claim 'and the end is in order' err_has 'cancelled after'
+
 start run "$jobs/slow_build.so"
 wait_until grep -q building "$work/err"
 claim 'SIGINT ends the building of a graph' signalled INT 130

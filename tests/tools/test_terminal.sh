@@ -9,17 +9,18 @@ if ! command -v script >/dev/null; then
     exit 0
 fi
 
-# on_terminal COMMAND: runs a shell command on a terminal of its own for a second and a half; what the terminal got is
-# left in $work/screen.
+# on_terminal COMMAND: runs a shell command on a terminal of its own; what the terminal got is left in $work/screen.
+# script passes the end of its input on, and the terminal would echo that; so its input never ends.
+mkfifo "$work/never"
+exec 8<>"$work/never"
 on_terminal() {
     : >"$work/screen"
-    # script would pass its own end of input on.
-    TERM=xterm timeout 20 script -qfec "$1" /dev/null >"$work/screen" 2>&1 < <(sleep 3) || true
+    TERM=xterm timeout 20 script -qfec "$1" /dev/null <&8 >"$work/screen" 2>&1 || true
 }
 run="timeout -s INT 1.5 '$leat' run"
 drawn() { grep -qE 'records  .*/s  [0-9]+ s  back-pressure [0-9]+ %' "$work/screen"; }
 not_drawn() { ! grep -q 'back-pressure' "$work/screen"; }
-erased() { tail -c 5 "$work/screen" | od -An -c | grep -qE '\\r 033 +\[ +K'; }
+erased() { tail -c 5 "$work/screen" | od -An -c | tee /dev/stderr | grep -qE '\\r 033 +\[ +K'; }
 
 on_terminal "$run '$jobs/endless.so' -- drop"
 claim 'a terminal gets the progress line' drawn
