@@ -131,8 +131,10 @@ int64_t larger(int64_t a, int64_t b)
 
 static void fold_model(op *o, list *in)
 {
-    qsort_r(in->at, in->count, sizeof *in->at, compare_grouped, o);
     o->updates = in->count;
+    if (in->count == 0)
+        return;
+    qsort_r(in->at, in->count, sizeof *in->at, compare_grouped, o);
     for (size_t i = 0; i < in->count;) {
         plain sum = in->at[i];
         size_t first = i;

@@ -364,6 +364,8 @@ static void check_updates(const graph *g, op *o, const op *fold)
     uint64_t copies = o->route == BROADCAST ? o->parallelism : 1;
     if (o->got.count != fold->updates * copies)
         wrong(g, "the number of updates", o->got.count, fold->updates * copies);
+    if (o->got.count == 0)
+        return;
     qsort_r(o->got.at, o->got.count, sizeof(plain), compare_grouped, (void *)(uintptr_t)fold);
     list last = {0};
     for (size_t i = 0; i < o->got.count; i++)
