@@ -112,8 +112,18 @@ Test(hostile, nested_counts_share_one_budget)
     expect_refusal(LEAT_TYPE(cube), bytes, SIZE);
     // One item that stands for much memory and is not there.
     memset(bytes, 0x99, SIZE);
-    memcpy(bytes, "\x93\1\xdd\x00\x02\x20\x00", 7);
+    memcpy(bytes, "\x93\1\xdd\x00\x03\x00\x00", 7);
     expect_refusal(LEAT_TYPE(shuffled), bytes, SIZE);
+    // Thirty levels that promise as much each.
+    const leat_type *type = LEAT_SCALAR(LEAT_I64), *next;
+    for (int level = 0; level < 30; level++) {
+        cr_assert(leat_type_list_create(NULL, type, &next) == LEAT_OK);
+        leat_type_release(type);
+        type = next;
+        memcpy(bytes + level * 5, "\xdd\x00\x03\x00\x00", 5);
+    }
+    expect_refusal(type, bytes, SIZE);
+    leat_type_release(type);
     free(bytes);
 }
 
