@@ -79,8 +79,7 @@ static const bool is_space[256] = {
     [' '] = true, ['\t'] = true, ['\n'] = true, ['\v'] = true, ['\f'] = true, ['\r'] = true,
 };
 
-// --- counting
-// -----------------------------------------------------------------------------------------------------------
+// --- counting ------------------------------------------------------------------------------------
 
 static bool table_grow(table *t)
 {
@@ -151,8 +150,7 @@ static void table_add(table *t, const char *word, uint32_t size, uint64_t count)
     }
 }
 
-// --- the exchange
-// -------------------------------------------------------------------------------------------------------
+// --- the exchange --------------------------------------------------------------------------------
 
 static void encode(segment *s, const char *word, uint32_t size)
 {
@@ -255,8 +253,7 @@ static void send_word(worker *w, const char *word, uint32_t size)
     w->words++;
 }
 
-// --- reading
-// ------------------------------------------------------------------------------------------------------------
+// --- reading -------------------------------------------------------------------------------------
 
 // Sends the words that end within [p, end); where the one begins that may go on behind.
 static const char *split(worker *w, const char *p, const char *end)

@@ -77,8 +77,7 @@ static spread spread_of(double *values, size_t count)
     return (spread){(lower + upper) / 2, values[0], values[count - 1]};
 }
 
-// --- the environment of a measurement
-// ---------------------------------------------------------------------------------
+// --- the environment of a measurement ------------------------------------------------------------
 
 static void cpu_model(char *text, size_t size)
 {
@@ -155,8 +154,7 @@ static void print_result(printer *out, const bench_case *c, const bench_variant 
     fflush(stdout);
 }
 
-// --- running
-// ----------------------------------------------------------------------------------------------------------
+// --- running -------------------------------------------------------------------------------------
 
 static bool run_once(bench_case *c, const bench_variant *v, sample *taken)
 {
@@ -224,8 +222,7 @@ static bool run_case(printer *out, bench_case *c)
     return good;
 }
 
-// --- command line
-// -----------------------------------------------------------------------------------------------------
+// --- command line --------------------------------------------------------------------------------
 
 static bool number_after(int argc, char **argv, int *i, uint64_t *number)
 {
