@@ -66,6 +66,17 @@ typedef int64_t (*leat_partition_fn)(leat_ctx *ctx, const void *in, uint32_t cha
 // accumulator as it is. The function may store pointers into `in` (its strings, say): the runtime
 // takes copies after the call.
 typedef int (*leat_reduce_fn)(leat_ctx *ctx, void *accumulator, const void *in);
+// Where a blocking source puts its records; see leat_blocking_source.
+typedef struct leat_source_out leat_source_out;
+// The functions of a blocking source. `run` is called once a subtask, on a thread of its own, and
+// may block as it likes; it returns 0 at its end, or anything else for failure. It must return soon
+// once an emit has failed or `cancel` was called. `cancel` (may be NULL) is called from another
+// thread while `run` runs, to get it out of whatever it waits in: the job cannot end before. Of the
+// context, both may use the functions that are for any thread, and those that tell who and where.
+typedef struct leat_blocking_source_fns {
+    int (*run)(const leat_ctx *ctx, leat_source_out *out);
+    void (*cancel)(const leat_ctx *ctx);
+} leat_blocking_source_fns;
 // Consumes a record.
 typedef int (*leat_sink_fn)(leat_ctx *ctx, const void *in);
 
@@ -113,6 +124,15 @@ LEAT_API bool leat_ctx_cancelled(const leat_ctx *ctx);
 // Logs one line, prefixed with operator and subtask.
 LEAT_API void leat_ctx_log(leat_ctx *ctx, leat_log_level level, const char *format, ...)
     LEAT_PRINTF(3, 4);
+
+// Of a blocking source's `run`, on its thread. Emits a copy of a record, with or without a
+// timestamp; waits while the task is more than about 256 KiB behind. LEAT_ECANCELLED: the job is
+// ending, return.
+LEAT_API LEAT_MUST_USE leat_err leat_source_emit(leat_source_out *out, const void *record);
+LEAT_API LEAT_MUST_USE leat_err leat_source_emit_at(leat_source_out *out, const void *record,
+                                                    int64_t timestamp);
+// As leat_fail: records why the source cannot go on, and returns -1 to be returned by `run`.
+LEAT_API int leat_source_fail(leat_source_out *out, const char *format, ...) LEAT_PRINTF(2, 3);
 
 // Brackets a call that may block (a read, a lock, a sleep): the other tasks of this worker go on
 // meanwhile on a spare thread. Between the two nothing may be emitted. Pairs do not nest.

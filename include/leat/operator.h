@@ -17,7 +17,7 @@ LEAT_BEGIN_DECLS
 typedef enum leat_poll {
     LEAT_POLL_MORE = 0, // call again: there is more, or may be
     LEAT_POLL_WAIT =
-        1, // nothing now; a wake-up has been arranged (leat_ctx_wait_readable, leat_waker)
+        1, // nothing now; a wake-up has been arranged (leat_ctx_wait_readable, leat_ctx_waker)
     LEAT_POLL_END = 2, // nothing ever again
 } leat_poll;
 
@@ -82,6 +82,11 @@ LEAT_API bool leat_out_available(const leat_ctx *ctx);
 // called again. The descriptor must stay open until then or until dispose. LEAT_EINVAL for
 // descriptors that cannot be watched (regular files: they never block).
 LEAT_API LEAT_MUST_USE leat_err leat_ctx_wait_readable(leat_ctx *ctx, int fd);
+// A handle by which any thread can make this task's poll hook be called again. Valid until the
+// operator's dispose hook returns.
+typedef struct leat_waker leat_waker;
+LEAT_API leat_waker *leat_ctx_waker(leat_ctx *ctx);
+LEAT_API void leat_wake(leat_waker *waker);
 // Adds to the task's count of records: sources call it for what they read, sinks for what they
 // write.
 LEAT_API void leat_ctx_count_in(leat_ctx *ctx, uint64_t records, uint64_t bytes);
