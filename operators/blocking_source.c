@@ -67,8 +67,7 @@ typedef struct blocking_operator {
     leat_scratch *scratch;
 } blocking_operator;
 
-// --- the function's thread
-// -------------------------------------------------------------------------
+// --- the function's thread ---
 
 static bool reserve(leat_source_out *out, size_t more)
 {
@@ -150,8 +149,7 @@ static void *source_main(void *arg)
     return NULL;
 }
 
-// --- the task
-// ----------------------------------------------------------------------------------------
+// --- the task ---
 
 static leat_err blocking_open(leat_operator *self)
 {

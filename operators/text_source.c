@@ -120,6 +120,8 @@ static leat_err text_poll(leat_operator *self, leat_out *out, uint32_t max_recor
             records++;
             bytes += line.size + 1;
             err = leat_collect(out, &line);
+            if (!leat_out_available(self->ctx))
+                break;
         } else if (found == LEATI_LINE_NEEDS_FILL && has_read) {
             break;
         } else {

@@ -4,8 +4,7 @@
 #include "base/alloc.h"
 #include "runtime/context.h"
 
-// --- ends and branches
-// -----------------------------------------------------------------------------------------------------
+// --- ends and branches ---
 
 // Where a sink's output leads.
 static leat_err refuse(leat_operator *self, const void *record, leat_out *out)
@@ -83,8 +82,7 @@ leat_err leat_emit_watermark(leat_out *out, int64_t watermark)
     return leat_emit_watermark(out->next, watermark);
 }
 
-// --- making
-// ------------------------------------------------------------------------------------------------------------------
+// --- making ---
 
 leat_err leati_chain_init(leati_chain *chain, const leat_allocator *allocator, leati_task *task,
                           const leati_vertex *vertex)
@@ -189,8 +187,7 @@ leat_err leati_chain_open(leati_chain *chain, const leati_chain_exit *exits, uin
     return err;
 }
 
-// --- ending
-// ------------------------------------------------------------------------------------------------------------------
+// --- ending ---
 
 leat_err leati_chain_finish(leati_chain *chain, uint32_t index, bool *begun)
 {

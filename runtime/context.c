@@ -11,8 +11,7 @@
 #include "leat/record.h"
 #include "runtime/execution.h"
 
-// --- failures
-// ------------------------------------------------------------------------------------------------------------------
+// --- failures ---
 
 int leat_fail(leat_ctx *ctx, const char *format, ...)
 {
@@ -41,8 +40,7 @@ leat_err leati_ctx_user_failure(leat_ctx *ctx, const char *function, int result)
     return leati_ctx_error(ctx, LEAT_EUSER, "%s returned %d", function, result);
 }
 
-// --- who and where
-// ---------------------------------------------------------------------------------------------------------------
+// --- who and where ---
 
 const char *leat_ctx_name(const leat_ctx *ctx)
 {
@@ -99,8 +97,7 @@ const leati_config *leati_ctx_config(const leat_ctx *ctx)
     return &ctx->task->job->config;
 }
 
-// --- the record at hand
-// ------------------------------------------------------------------------------------------------------------
+// --- the record at hand ---
 
 void *leat_ctx_scratch(leat_ctx *ctx, size_t size_bytes)
 {
@@ -147,8 +144,7 @@ void leat_ctx_count_out(leat_ctx *ctx, uint64_t records, uint64_t bytes)
     ctx->task->extra_bytes_out += bytes;
 }
 
-// --- waiting
-// -------------------------------------------------------------------------------------------------------------------------
+// --- waiting ---
 
 bool leat_ctx_cancelled(const leat_ctx *ctx)
 {
@@ -158,6 +154,17 @@ bool leat_ctx_cancelled(const leat_ctx *ctx)
 leat_err leat_ctx_wait_readable(leat_ctx *ctx, int fd)
 {
     return leati_service_watch(ctx->task->job->runtime->service, &ctx->task->watch, fd);
+}
+
+// A waker is the task itself under another name.
+leat_waker *leat_ctx_waker(leat_ctx *ctx)
+{
+    return (leat_waker *)&ctx->task->run;
+}
+
+void leat_wake(leat_waker *waker)
+{
+    leati_runnable_wake((leati_runnable *)waker);
 }
 
 void leat_blocking_begin(leat_ctx *ctx)
@@ -173,8 +180,7 @@ void leat_blocking_end(leat_ctx *ctx)
     leati_scheduler_take_back(ctx->task->job->runtime->scheduler);
 }
 
-// --- the outside
-// -----------------------------------------------------------------------------------------------------------------------
+// --- the outside ---
 
 void leat_ctx_log(leat_ctx *ctx, leat_log_level level, const char *format, ...)
 {

@@ -15,8 +15,7 @@ static leati_task *task_of(const leat_job *job, uint32_t vertex, uint32_t subtas
     return &job->tasks[job->first_task[vertex] + subtask];
 }
 
-// --- how much
-// ----------------------------------------------------------------------------------------------------------------
+// --- how much ---
 
 // Each channel may hold one partly filled segment, and a record is started only when one more is
 // free. A broadcast fills one segment for all channels.
@@ -83,8 +82,7 @@ static leat_err reserve_segments(leat_job *job, uint64_t minimum)
     return LEAT_ENOBUFS;
 }
 
-// --- tasks
-// -------------------------------------------------------------------------------------------------------------------
+// --- tasks ---
 
 static uint32_t count_exits(const leati_job_graph *graph, uint32_t vertex)
 {
@@ -168,8 +166,7 @@ static leat_err deploy_tasks(leat_job *job)
     return LEAT_OK;
 }
 
-// --- exchanges
-// -----------------------------------------------------------------------------------------------------------------
+// --- exchanges ---
 
 // Where the channels of an edge begin in a consumer's gate: behind those of the vertex's earlier
 // in-edges.
@@ -275,8 +272,7 @@ static leat_err deploy_exit(leat_job *job, uint32_t edge_index, uint32_t produce
     return err;
 }
 
-// --- flushing
-// --------------------------------------------------------------------------------------------------------------------
+// --- flushing ---
 
 static void flush_tick(leati_tick *tick)
 {
@@ -328,8 +324,7 @@ static leat_err add_to_flusher(leat_job *job, const leati_job_edge *edge, leati_
     return LEAT_OK;
 }
 
-// --- the whole
-// ---------------------------------------------------------------------------------------------------------------------
+// --- the whole ---
 
 static leat_err deploy_exchanges(leat_job *job)
 {

@@ -9,8 +9,7 @@
 
 #include "base/alloc.h"
 
-// --- the runtime
-// -----------------------------------------------------------------------------------------------------------------
+// --- the runtime ---
 
 static leat_err explain(char *why, size_t why_size, leat_err err, const char *what)
 {
@@ -74,8 +73,7 @@ void leat_runtime_destroy(leat_runtime **runtime)
     *runtime = NULL;
 }
 
-// --- start
-// -------------------------------------------------------------------------------------------------------------------------
+// --- start ---
 
 static void free_job(leat_job *job)
 {
@@ -138,8 +136,7 @@ leat_err leat_start(leat_runtime *runtime, leat_env *env, leat_job **out)
     return LEAT_OK;
 }
 
-// --- stopping
-// ------------------------------------------------------------------------------------------------------------------------
+// --- stopping ---
 
 // Tasks look at the flag at the start of each turn and at every wait.
 static void stop_tasks(leat_job *job)
@@ -177,8 +174,7 @@ void leat_job_cancel(leat_job *job)
         stop_tasks(job);
 }
 
-// --- the end
-// ---------------------------------------------------------------------------------------------------------------------------
+// --- the end ---
 
 // A job that was cancelled after its last record had been processed has finished all the same.
 static leat_job_state final_state(const leat_job *job)
@@ -248,8 +244,7 @@ void leat_job_destroy(leat_job **job)
     *job = NULL;
 }
 
-// --- watching
-// --------------------------------------------------------------------------------------------------------------------------
+// --- watching ---
 
 leat_job_state leat_job_get_state(const leat_job *job)
 {
@@ -310,8 +305,7 @@ void leat_job_task_stats(const leat_job *job, uint32_t index, leat_task_stats *s
     }
 }
 
-// --- in one call
-// -------------------------------------------------------------------------------------------------------------------------
+// --- in one call ---
 
 leat_err leat_execute(leat_env *env)
 {

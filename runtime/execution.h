@@ -55,7 +55,7 @@ struct leat_job {
     size_t channel_count;
     leati_flusher *flushers;
     leati_flusher *operators_flusher; // one of them, which also serves the operators' flush hooks
-    uint32_t promised; // segments reserved and not yet taken over by a pool
+    uint32_t promised;                // segments reserved and not yet taken over by a pool
     // Atomic.
     _Atomic bool stopping;
     _Atomic int state; // a leat_job_state
@@ -78,8 +78,7 @@ void leati_job_fail(leat_job *job, leat_err err, const char *text);
 // A task has ended and will not touch the job any more after this call.
 void leati_job_task_ended(leat_job *job);
 
-// --- deploy.c
-// ------------------------------------------------------------------------------------------------------------
+// --- deploy.c ---
 
 // Makes tasks, pools, channels, gates and writers of a job whose graph is there. LEAT_ENOBUFS with
 // the numbers as a fault of the environment. On failure leati_job_undeploy frees what was made.

@@ -46,8 +46,7 @@ static leat_err input_error(leati_task *t, leat_err err, const leati_reader *rea
                            leati_channel_index(reader->channel), what);
 }
 
-// --- what is not a record
-// --------------------------------------------------------------------------------------------------
+// --- what is not a record ---
 
 static leat_err apply_valve(leati_task *t, leati_valve_output out)
 {
@@ -94,8 +93,7 @@ static leat_err take_event(leati_task *t, const leati_reader *reader, const leat
     }
 }
 
-// --- records
-// ---------------------------------------------------------------------------------------------------------------
+// --- records ---
 
 static inline leat_err take_record(leati_task *t, const leati_reader *reader,
                                    leati_element *element)

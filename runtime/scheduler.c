@@ -17,8 +17,7 @@ leati_thread *leati_thread_self(void)
     return current;
 }
 
-// --- run queues
-// ----------------------------------------------------------------------------------------------------------
+// --- run queues ---
 
 static void push_locked(leati_worker *w, leati_runnable *r)
 {
@@ -140,8 +139,7 @@ static leati_runnable *steal(leati_scheduler *s, leati_worker *self)
     return NULL;
 }
 
-// --- runnables
-// -----------------------------------------------------------------------------------------------------------
+// --- runnables ---
 
 void leati_runnable_init(leati_runnable *runnable, leati_scheduler *scheduler, uint32_t home,
                          leati_turn (*turn)(leati_runnable *), void (*ended)(leati_runnable *))
@@ -183,8 +181,7 @@ static void give_turn(leati_thread *t, leati_runnable *r)
     atomic_fetch_add_explicit(&t->turns, 1, memory_order_relaxed);
 }
 
-// --- threads
-// -------------------------------------------------------------------------------------------------------------
+// --- threads ---
 
 static bool anyone_has_work(leati_scheduler *s)
 {
@@ -325,8 +322,7 @@ leati_thread *leati_thread_take_spare(leati_scheduler *s)
     return t;
 }
 
-// --- life
-// ------------------------------------------------------------------------------------------------------------------
+// --- life ---
 
 static void init_worker(leati_worker *w, leati_scheduler *s, bool own)
 {

@@ -72,8 +72,7 @@ void leati_runnable_init(leati_runnable *runnable, leati_scheduler *scheduler, u
 // is done.
 void leati_runnable_wake(leati_runnable *runnable);
 
-// --- from inside a turn
-// --------------------------------------------------------------------------------------------------
+// --- from inside a turn ---
 
 // Waits in the middle of a turn until `ready(arg)` is true; the worker's other runnables go on
 // meanwhile. `ready` registers for a wake-up of this runnable before it looks. `stop(arg)` ends the

@@ -39,8 +39,8 @@ void leati_service_add_tick(leati_service *service, leati_tick *tick);
 // When it returns, the tick does not run and will not run again. Not from inside a tick.
 void leati_service_remove_tick(leati_service *service, leati_tick *tick);
 
-// Arms the watch; when it runs, it is no longer armed. One that is armed moves to the descriptor, if
-// that is another. LEAT_EINVAL for descriptors that cannot be watched, LEAT_EEXIST when another
+// Arms the watch; when it runs, it is no longer armed. One that is armed moves to the descriptor,
+// if that is another. LEAT_EINVAL for descriptors that cannot be watched, LEAT_EEXIST when another
 // watch has the descriptor.
 LEAT_MUST_USE leat_err leati_service_watch(leati_service *service, leati_watch *watch, int fd);
 // When it returns, the watch does not run and will not run. A no-op when it is not armed.

@@ -19,8 +19,7 @@ bool leati_task_is_stopping(const leati_task *t)
     return atomic_load_explicit(&t->job->stopping, memory_order_acquire);
 }
 
-// --- failure
-// -----------------------------------------------------------------------------------------------------------------
+// --- failure ---
 
 leat_err leati_task_record_failure(leati_task *t, leat_err err, const leat_ctx *ctx,
                                    const char *format, va_list args)
@@ -38,8 +37,7 @@ leat_err leati_task_record_failure(leati_task *t, leat_err err, const leat_ctx *
     return err;
 }
 
-// --- waiting
-// -----------------------------------------------------------------------------------------------------------------
+// --- waiting ---
 
 static void wake_task(leati_waiter *waiter)
 {
@@ -73,8 +71,7 @@ bool leati_task_output_available(leati_task *t)
     return true;
 }
 
-// --- the ends of a turn
-// --------------------------------------------------------------------------------------------------------
+// --- the ends of a turn ---
 
 static leat_err flush_operators(leati_task *t)
 {
@@ -114,8 +111,7 @@ static leat_err sleep_blocked(leati_task *t, leati_turn *turn)
     return LEAT_OK;
 }
 
-// --- stages
-// --------------------------------------------------------------------------------------------------------------------
+// --- stages ---
 
 static void set_stage(leati_task *t, leati_stage stage)
 {
@@ -283,8 +279,7 @@ static void stop_task(leati_task *t, leat_err err)
     set_stage(t, cancelled ? LEATI_STAGE_CANCELED : LEATI_STAGE_FAILED);
 }
 
-// --- accounting
-// ------------------------------------------------------------------------------------------------------------------
+// --- accounting ---
 
 static void add_ns(_Atomic int64_t *counter, int64_t ns)
 {
@@ -348,8 +343,7 @@ static leati_turn task_turn(leati_runnable *run)
     return turn;
 }
 
-// --- life
-// ------------------------------------------------------------------------------------------------------------------------
+// --- life ---
 
 static void task_ended(leati_runnable *run)
 {

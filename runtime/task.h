@@ -119,8 +119,7 @@ leat_err leati_task_record_failure(leati_task *task, leat_err err, const leat_ct
 bool leati_task_output_available(leati_task *task);
 bool leati_task_is_stopping(const leati_task *task);
 
-// --- input.c
-// -------------------------------------------------------------------------------------------------------------
+// --- input.c ---
 
 typedef enum leati_step {
     LEATI_STEP_MORE,    // the budget is used up

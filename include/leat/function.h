@@ -44,8 +44,7 @@ static inline leat_err leat_collect(leat_out *out, const void *record)
 LEAT_API leat_err leat_collect_at(leat_ctx *ctx, leat_out *out, const void *record,
                                   int64_t timestamp);
 
-// --- user functions
-// --------------------------------------------------------------------------------------------------
+// --- user functions ---
 // All return 0 for success; anything else fails the task, best through `return leat_fail(ctx,
 // "…")`.
 
@@ -92,8 +91,7 @@ typedef struct leat_aggregate_fns {
     int (*result)(leat_ctx *ctx, const void *accumulator, void *out);
 } leat_aggregate_fns;
 
-// --- the context
-// -----------------------------------------------------------------------------------------------------
+// --- the context ---
 
 // Records why the function cannot go on and returns -1, to be returned by the user function. The
 // message (at most 1000 bytes are kept) is shown with job, operator and subtask. The first failure

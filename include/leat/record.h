@@ -10,7 +10,7 @@
 
 LEAT_BEGIN_DECLS
 
-// --- msgpack form (docs/design/records.md) -------------------------------------------------------
+// --- msgpack form (docs/design/records.md) ---
 
 // Encodes into [to, end). Returns the end of what was written, or NULL when it did not fit (then
 // the bytes in between may have been touched); it fits if and only if there is room for
@@ -46,7 +46,7 @@ LEAT_API LEAT_MUST_USE leat_err leat_record_decode(const leat_type *type, const 
                                                    size_t size_bytes, void *record,
                                                    leat_scratch *scratch);
 
-// --- copies --------------------------------------------------------------------------------------
+// --- copies ---
 
 // The bytes that a deep copy needs beyond the struct itself, for strings, list items and so on
 // (with alignment).
@@ -70,7 +70,7 @@ LEAT_API bool leat_type_has_pointers(const leat_type *type);
 LEAT_API bool leat_record_is_within(const leat_type *type, const void *record, const void *block,
                                     size_t size_bytes);
 
-// --- keys: chosen fields of a record -------------------------------------------------------------
+// --- keys: chosen fields of a record ---
 
 #define LEAT_KEY_MAX_FIELDS 16
 
@@ -139,7 +139,7 @@ static inline uint32_t leat_key_group_to_subtask(uint32_t group, uint32_t parall
     return (uint32_t)((uint64_t)group * parallelism / max_parallelism);
 }
 
-// --- text and JSON forms -------------------------------------------------------------------------
+// --- text and JSON forms ---
 
 // As snprintf does: writes at most `size` bytes (no NUL is added), returns how many the whole
 // needs. Text: the fields of the outermost struct with a TAB between, strings and bytes raw, an

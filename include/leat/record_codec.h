@@ -14,7 +14,7 @@
 
 LEAT_BEGIN_DECLS
 
-// --- the functions behind a type -----------------------------------------------------------------
+// --- the functions behind a type ---
 
 typedef struct leat_scratch leat_scratch;
 
@@ -68,7 +68,7 @@ LEAT_API uint8_t *leat_codec_own(const leat_type *type, void *value, uint8_t *to
 LEAT_API bool leat_codec_is_within(const leat_type *type, const void *value, const void *block,
                                    size_t size);
 
-// --- hashing (frozen, docs/design/hash.md) -------------------------------------------------------
+// --- hashing (frozen, docs/design/hash.md) ---
 
 // The hash of a run of bytes.
 LEAT_API uint64_t leat_hash_bytes(const void *data, size_t size);
@@ -101,7 +101,7 @@ static inline uint64_t leati_bits_f64(double value)
     return bits;
 }
 
-// --- bytes ---------------------------------------------------------------------------------------
+// --- bytes ---
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define leati_big16 __builtin_bswap16
@@ -188,7 +188,7 @@ static inline bool leati_is_header(const uint8_t *from, uint32_t field_count)
            from[2] == (uint8_t)field_count;
 }
 
-// --- numbers -------------------------------------------------------------------------------------
+// --- numbers ---
 
 // clang-format off
 #define LEATI_NUMBER(K, ctype, bits, tag, hash_expression, equal_expression) \
@@ -284,7 +284,7 @@ static inline bool leati_equal_LEAT_BOOL(const bool *a, const bool *b)
 LEATI_NO_POINTERS(LEAT_BOOL, bool)
 // clang-format on
 
-// --- strings and bytes ---------------------------------------------------------------------------
+// --- strings and bytes ---
 
 // The header of a run that is too long for a header of one byte; tag8 is the tag for sizes of one
 // byte.

@@ -75,7 +75,7 @@
         LEAT_STRUCT, sizeof(T), LEATI_ALIGNOF(T), leati_count_##T, #T, leati_fields_##T, \
         NULL, NULL, &leati_codec_##T, NULL}
 
-// --- what stands behind them ---------------------------------------------------------------------
+// --- what stands behind them ---
 
 #define LEATI_STATIC __attribute__((unused)) static
 

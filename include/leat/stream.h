@@ -16,8 +16,7 @@ LEAT_BEGIN_DECLS
 
 typedef struct leat_stream leat_stream;
 
-// --- sources
-// ---------------------------------------------------------------------------------------------------------
+// --- sources ---
 
 // The lines of text files: records of leat_type_scalar(LEAT_STR), `const leat_str *`. Each path is
 // a file, a directory (its files, recursively; names that start with "." or "_" are left out) or
@@ -37,8 +36,13 @@ LEAT_API leat_stream *leat_sequence(leat_env *env, int64_t first, int64_t last);
 LEAT_API leat_stream *leat_source(leat_env *env, const char *name, const leat_factory *factory,
                                   const leat_type *type);
 
-// --- transformations
-// -------------------------------------------------------------------------------------------------
+// A source whose function may block: it runs on a thread of its own in each subtask, behind a
+// bounded buffer.
+LEAT_API leat_stream *leat_blocking_source(leat_env *env, const char *name,
+                                           const leat_blocking_source_fns *fns,
+                                           const leat_type *type);
+
+// --- transformations ---
 
 LEAT_API leat_stream *leat_map(leat_stream *in, leat_map_fn fn, const leat_type *out_type);
 LEAT_API leat_stream *leat_flat_map(leat_stream *in, leat_flat_map_fn fn,
@@ -61,11 +65,10 @@ LEAT_API leat_stream *leat_aggregate(leat_stream *keyed, const leat_aggregate_fn
 // Asks a reduce or aggregate for the final value of each key only, at the end of a bounded input.
 LEAT_API leat_stream *leat_final_only(leat_stream *folded);
 
-// --- how records cross to the next operator
-// ----------------------------------------------------------------------------
+// --- how records cross to the next operator ---
 
-LEAT_API leat_stream *
-leat_forward(leat_stream *in); // to the subtask of the same index; may be chained
+// To the subtask of the same index; may be chained.
+LEAT_API leat_stream *leat_forward(leat_stream *in);
 LEAT_API leat_stream *leat_rebalance(leat_stream *in); // round robin over all
 LEAT_API leat_stream *leat_rescale(leat_stream *in);   // round robin over the near ones
 LEAT_API leat_stream *leat_shuffle(leat_stream *in);   // at random
@@ -73,13 +76,12 @@ LEAT_API leat_stream *leat_broadcast(leat_stream *in); // to all
 LEAT_API leat_stream *leat_global(leat_stream *in);    // to subtask 0
 // To the subtask that `fn` names; it runs in the context of the operator that made `in`.
 LEAT_API leat_stream *leat_partition_custom(leat_stream *in, leat_partition_fn fn);
-// Makes the exchange a blocking one: the consumer starts when all producers have ended, and what
-// lies between is kept in temporary files. Whatever partitioner `in` has stays; the consumer is not
+// Makes the exchange a blocking one: what a producer emits is kept in a temporary file and read
+// when that producer has ended. Whatever partitioner or key `in` has stays; the consumer is not
 // chained.
 LEAT_API leat_stream *leat_blocking_exchange(leat_stream *in);
 
-// --- sinks
-// -------------------------------------------------------------------------------------------------------------
+// --- sinks ---
 // They return a stream only so that it can be named; it cannot be an input.
 
 // Prints the text form of each record, a line each: to standard output with prefix `N> ` (the
@@ -94,8 +96,8 @@ LEAT_API leat_stream *leat_discard(leat_stream *in);
 LEAT_API leat_stream *leat_transform_sink(leat_stream *in, const char *name,
                                           const leat_factory *factory);
 
-// --- settings of the operator that made a stream
-// ----------------------------------------------------------------------- Each returns its
+// --- settings of the operator that made a stream ---
+// Each returns its
 // argument. On a union or a partitioning, which are no operators, they are faults.
 
 LEAT_API leat_stream *leat_name(leat_stream *stream, const char *name);

@@ -116,7 +116,7 @@ LEAT_API size_t leat_type_print(const leat_type *type, char *buffer, size_t size
 LEAT_API const leat_field *leat_type_find(const leat_type *type, const char *path,
                                           uint32_t *offset);
 
-// --- types described at run time -----------------------------------------------------------------
+// --- types described at run time ---
 // Such types are reference counted: create returns one reference; a composed type holds references
 // to its parts when they are of run time too. Any thread. `allocator` may be NULL.
 
