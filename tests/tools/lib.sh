@@ -9,7 +9,8 @@ leat=$(readlink -f -- "$1")
 # shellcheck disable=SC2034 # the tests use it
 jobs=$(readlink -f -- "$2")
 work=$(mktemp -d)
-trap 'rm -rf -- "$work"' EXIT
+# A subshell that a signal ends would run the trap too.
+trap '[ "$BASHPID" -ne "$$" ] || rm -rf -- "$work"' EXIT
 claims=0
 # shellcheck disable=SC2034 # tests set it too
 status=0

@@ -8,6 +8,9 @@
 mkfifo "$work/stdin"
 exec 9<>"$work/stdin"
 start() {
+    # What the last program wrote must not be taken for this one's.
+    : >"$work/out"
+    : >"$work/err"
     # A command in the background of a script ignores SIGINT; the program takes it nevertheless.
     "$leat" "$@" <"$work/stdin" >"$work/out" 2>"$work/err" 9>&- &
     pid=$!
