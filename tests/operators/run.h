@@ -4,6 +4,7 @@
 #define LEATI_TESTS_OPERATORS_RUN_H
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,10 +40,10 @@ static inline leat_env *run_begin(run *r, uint32_t parallelism)
 static inline leat_err run_execute(run *r)
 {
     leat_err err = leat_execute(r->env);
-    for (size_t i = 0; i < leat_env_fault_count(r->env); i++) {
-        strncat(r->failure, leat_env_fault(r->env, i), sizeof r->failure - strlen(r->failure) - 2);
-        strcat(r->failure, "\n");
-    }
+    size_t at = 0;
+    for (size_t i = 0; i < leat_env_fault_count(r->env) && at < sizeof r->failure; i++)
+        at += (size_t)snprintf(r->failure + at, sizeof r->failure - at, "%s\n",
+                               leat_env_fault(r->env, i));
     return err;
 }
 
@@ -69,8 +70,10 @@ static inline void run_sort(char *text)
     }
     qsort(line, count, sizeof *line, run_compare);
     for (size_t i = 0; i < count; i++) {
-        at = stpcpy(at, line[i]);
-        *at++ = '\n';
+        size_t size_bytes = strlen(line[i]);
+        memcpy(at, line[i], size_bytes);
+        at[size_bytes] = '\n';
+        at += size_bytes + 1;
     }
     free(line);
     free(copy);

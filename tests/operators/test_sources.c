@@ -17,10 +17,10 @@ Test(sources, lines_of_files_and_directories_arrive_once_at_any_parallelism)
     mkdir("d", 0700);
     char *big = calloc(1, 400000), *expected = calloc(1, 400100);
     for (int i = 0; i < 20000; i++)
-        sprintf(big + strlen(big) * (i == 0) + (size_t)i * 12, "line %06d\n", i);
+        snprintf(big + (size_t)i * 12, 13, "line %06d\n", i);
     write_file("d/big", big);
     write_file("d/small", "a\r\n\nb");
-    sprintf(expected, "%sa\n\nb\na\n\nb\n", big);
+    snprintf(expected, 400100, "%sa\n\nb\na\n\nb\n", big);
     for (uint32_t p = 1; p <= 7; p += 3) {
         run r;
         leat_env *env = run_begin(&r, p);

@@ -39,7 +39,7 @@ static int widen(leat_ctx *ctx, const void *in, void *out)
             return leat_fail(ctx, "byte %zu is not zero", i);
     memset(w, 0xff, sizeof *w);
     w->number = *(const int64_t *)in;
-    w->text = (leat_str){text, (size_t)sprintf(text, "n%d", (int)w->number)};
+    w->text = (leat_str){text, (size_t)snprintf(text, 32, "n%d", (int)w->number)};
     return 0;
 }
 
