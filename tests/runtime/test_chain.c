@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <semaphore.h>
+
 #include "jobs.h"
 
 enum { OPERATORS = 3 };
@@ -221,4 +223,50 @@ Test(chain, cancelling_only_disposes)
     leat_runtime_destroy(&runtime);
     leat_env_destroy(&env);
     cr_assert_str_eq(log_text, "c1 c2 o2 o1 d1 d2");
+}
+
+// --- flushing
+// -----------------------------------------------------------------------------------------
+
+static sem_t flushed;
+
+static leat_err flush_and_tell(leat_operator *self)
+{
+    sem_post(&flushed);
+    return LEAT_OK;
+}
+
+static leat_err flusher_create(const leat_factory *factory, leat_ctx *ctx, leat_operator **op)
+{
+    static leat_operator_ops ops;
+    leat_err err = logger_create(factory, ctx, op);
+    ops = logger_ops;
+    ops.flush = flush_and_tell;
+    (*op)->ops = &ops;
+    return err;
+}
+
+// The task never runs out of input, so only the timer can ask for the flush; an exchange with a
+// much longer timeout does not slow it down.
+Test(chain, flush_hooks_are_called_at_the_jobs_buffer_timeout)
+{
+    static const logger_config configs[] = {{.name = "1"}, {.name = "2"}};
+    sem_init(&flushed, 0, 0);
+    leat_env *env = new_env("1");
+    leat_env_set_buffer_timeout(env, 5);
+    leat_stream *s = leat_map(leat_rebalance(leat_sequence(env, 1, 9)), add_one, NUMBER);
+    leat_buffer_timeout(s, 86400000);
+    leat_discard(leat_rebalance(s));
+    leat_factory source = {endless_create, &configs[0]}, sink = {flusher_create, &configs[1]};
+    leat_transform_sink(leat_source(env, "source", &source, NUMBER), "sink", &sink);
+    leat_runtime *runtime;
+    leat_job *job;
+    cr_assert(leat_runtime_create(env, &runtime, NULL, 0) == LEAT_OK);
+    cr_assert(leat_start(runtime, env, &job) == LEAT_OK, "%s", fault_of(env));
+    for (int i = 0; i < 3; i++)
+        while (sem_wait(&flushed) != 0)
+            ;
+    leat_job_destroy(&job);
+    leat_runtime_destroy(&runtime);
+    leat_env_destroy(&env);
 }
