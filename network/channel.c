@@ -69,7 +69,7 @@ void leati_channel_set_spool(leati_channel *channel, leati_spool *spool, uint32_
     channel->spool_index = index;
 }
 
-// --- producer -------------------------------------------------------------------------------
+// --- producer ---
 
 uint32_t leati_channel_length(const leati_channel *channel)
 {
@@ -136,7 +136,7 @@ void leati_channel_add_event(leati_channel *channel, const leati_event *event)
     leati_channel_notify(channel);
 }
 
-// --- consumer -------------------------------------------------------------------------------
+// --- consumer ---
 
 uint32_t leati_channel_index(const leati_channel *channel)
 {

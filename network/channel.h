@@ -30,7 +30,7 @@
 typedef struct leati_channel leati_channel;
 typedef struct leati_gate leati_gate;
 
-// --- producer -------------------------------------------------------------------------------
+// --- producer ---
 
 // `pool`, the producer's, is poked when the channel drains. `max_segments` only sizes the ring
 // (with `overdraft` and room for events beside).
@@ -57,7 +57,7 @@ void leati_channel_add_event(leati_channel *channel, const leati_event *event);
 // Makes what is published visible now: after finishing a segment, or as a flush. Any thread.
 void leati_channel_notify(leati_channel *channel);
 
-// --- consumer -------------------------------------------------------------------------------
+// --- consumer ---
 
 // A gate is one input of a task: channels in any number, served round robin. `waiter` is the
 // consuming task.

@@ -46,7 +46,7 @@ void leati_gate_attach(leati_gate *gate, uint32_t index, leati_channel *channel)
     channel->index = index;
 }
 
-// --- any thread -----------------------------------------------------------------------------
+// --- any thread ---
 
 void leati_gate_push_ready(leati_gate *gate, leati_channel *channel)
 {
@@ -72,7 +72,7 @@ void leati_gate_push_urgent(leati_gate *gate, leati_channel *channel)
         gate->waiter->wake(gate->waiter);
 }
 
-// --- consumer -------------------------------------------------------------------------------
+// --- consumer ---
 
 static void append(leati_gate *gate, leati_channel *channel)
 {

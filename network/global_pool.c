@@ -31,7 +31,7 @@ static uint32_t missing(const leati_local_pool *pool)
     return held < pool->minimum ? pool->minimum - held : 0;
 }
 
-// --- the memory -----------------------------------------------------------------------------
+// --- the memory ---
 
 static leat_err map_memory(leati_global_pool *global)
 {
@@ -139,7 +139,7 @@ static void push_free(leati_global_pool *global, leati_segment *segment)
     global->free_count++;
 }
 
-// --- waking ---------------------------------------------------------------------------------
+// --- waking ---
 
 static bool may_take(const leati_global_pool *global, const leati_local_pool *pool, uint32_t beyond)
 {
@@ -202,7 +202,7 @@ static void unlock_and_wake(leati_global_pool *global)
     pthread_mutex_unlock(&global->lock);
 }
 
-// --- shares ---------------------------------------------------------------------------------
+// --- shares ---
 
 static void set_limit(leati_global_pool *global, leati_local_pool *pool, uint32_t limit)
 {
@@ -276,7 +276,7 @@ void leati_global_pool_unreserve(leati_global_pool *pool, uint32_t count)
     unlock_and_wake(pool);
 }
 
-// --- local pools ----------------------------------------------------------------------------
+// --- local pools ---
 
 leat_err leati_global_enrol(leati_global_pool *global, leati_local_pool *pool)
 {

@@ -15,7 +15,7 @@
 
 static const leati_record_time no_time = {.timestamp = INT64_MIN};
 
-// --- segments -------------------------------------------------------------------------------
+// --- segments ---
 
 static uint32_t first_channel(const leati_writer *writer, const leati_lane *lane)
 {
@@ -198,7 +198,7 @@ static leat_err ensure_room(leati_writer *writer, leati_lane *lane, uint32_t siz
     return open_lane(writer, lane);
 }
 
-// --- records that do not fit ----------------------------------------------------------------
+// --- records that do not fit ---
 
 // Cuts an element at the borders of segments. Each one that it fills goes out at once.
 static leat_err write_pieces(leati_writer *writer, leati_lane *lane, leati_tag tag,
@@ -298,7 +298,7 @@ leat_err leati_writer_write_stamped(leati_writer *writer, leati_lane *lane, cons
     return LEAT_OK;
 }
 
-// --- the task's other calls -----------------------------------------------------------------
+// --- the task's other calls ---
 
 static leat_err write_watermark(leat_operator *op, int64_t watermark, leat_out *out)
 {
@@ -386,7 +386,7 @@ void leati_writer_counts(const leati_writer *writer, uint64_t *records, uint64_t
     *bytes = atomic_load_explicit(&writer->bytes, memory_order_relaxed);
 }
 
-// --- life -----------------------------------------------------------------------------------
+// --- life ---
 
 static void dispose_nothing(leat_operator *op)
 {

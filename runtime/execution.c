@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/thread.h"
 
 // --- the runtime ---
 
@@ -280,6 +281,26 @@ static uint64_t read_ns(const _Atomic int64_t *counter)
     return (uint64_t)atomic_load_explicit(counter, memory_order_relaxed);
 }
 
+// The time since the task last accounted for any, so that one that sleeps is seen to do so.
+static void add_open_interval(const leati_task *t, leat_task_stats *stats)
+{
+    if (atomic_load_explicit(&t->stage, memory_order_relaxed) >= LEATI_STAGE_FINISHED)
+        return;
+    int64_t since = leati_clock_ns() - atomic_load_explicit(&t->stamp_ns, memory_order_relaxed);
+    uint64_t ns = since > 0 ? (uint64_t)since : 0;
+    switch ((leati_gap)atomic_load_explicit(&t->gap, memory_order_relaxed)) {
+    case LEATI_GAP_IDLE:
+        stats->idle_ns += ns;
+        break;
+    case LEATI_GAP_SOFT:
+        stats->soft_ns += ns;
+        break;
+    case LEATI_GAP_READY:
+        stats->busy_ns += ns;
+        break;
+    }
+}
+
 void leat_job_task_stats(const leat_job *job, uint32_t index, leat_task_stats *stats)
 {
     const leati_task *t = &job->tasks[index];
@@ -297,6 +318,7 @@ void leat_job_task_stats(const leat_job *job, uint32_t index, leat_task_stats *s
         .hard_ns = read_ns(&t->hard_ns),
         .state = stage_name(atomic_load_explicit(&t->stage, memory_order_relaxed)),
     };
+    add_open_interval(t, stats);
     for (uint32_t i = 0; i < t->exit_count; i++) {
         uint32_t used, limit;
         leati_local_pool_counts(t->pools[i], &used, &limit);

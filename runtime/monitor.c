@@ -1,9 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// The monitor gives a worker to another thread when its holder has been in one turn for too long: a
-// user function blocks, or computes, without having said so. It sleeps while all workers do.
+// The monitor gives a worker to another thread when its holder has been in one turn for too long
+// while others wait in the queue: a user function blocks without having said so. One that computes
+// gets more time, because a thread that is ready but kept from its processor by other programs
+// looks the same, and a further thread would not help it. It sleeps while all workers do.
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "runtime/scheduler_impl.h"
 
-enum { TICK_MS = 5, TOO_LONG_MS = 20 };
+enum { TICK_MS = 5, BLOCKED_MS = 20, COMPUTING_MS = 200 };
+
+// Whether the kernel says that the thread is ready to run. False when it cannot be told.
+static bool is_ready(int tid)
+{
+    char path[64], text[256];
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t size = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[size > 0 ? size : 0] = '\0';
+    // The name stands in parentheses before the state and may hold anything.
+    const char *end = strrchr(text, ')');
+    return end && end[1] == ' ' && end[2] == 'R';
+}
+
+static bool takes_too_long(const leati_worker *w, int64_t now)
+{
+    int64_t since_ms = (now - w->seen_ns) / 1000000;
+    if (!w->head || since_ms < BLOCKED_MS)
+        return false;
+    return since_ms >= COMPUTING_MS ||
+           !is_ready(atomic_load_explicit(&w->holder->tid, memory_order_relaxed));
+}
 
 // Takes the worker from a holder that did not end its turn. The holder learns of it when it next
 // looks.
@@ -37,7 +69,7 @@ static bool look_at(leati_worker *w, int64_t now)
         w->seen_holder = w->holder;
         w->seen_turn = turn;
         w->seen_ns = now;
-    } else if (w->head && now - w->seen_ns >= (int64_t)TOO_LONG_MS * 1000000) {
+    } else if (takes_too_long(w, now)) {
         next = take_away_locked(w);
     }
     pthread_mutex_unlock(&w->lock);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <assert.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "runtime/scheduler_impl.h"
@@ -262,6 +263,7 @@ static void *thread_main(void *arg)
 {
     leati_thread *t = arg;
     current = t;
+    atomic_store_explicit(&t->tid, gettid(), memory_order_relaxed);
     while (!atomic_load_explicit(&t->scheduler->stopping, memory_order_acquire)) {
         leati_worker *w = atomic_load_explicit(&t->worker, memory_order_relaxed);
         if (!w) {

@@ -51,8 +51,9 @@ struct leati_thread {
     // the worker's lock; the thread that believes to hold a worker checks `holder` under the lock
     // before it relies on that.
     leati_worker *_Atomic worker;
-    // Atomic: odd during a turn.
+    // Atomic: odd during a turn; what the kernel calls the thread.
     _Atomic uint32_t turns;
+    _Atomic int tid;
     // The thread's own: the worker it lent, and to whom.
     leati_worker *lent;
     leati_thread *lent_to;

@@ -88,10 +88,15 @@ static void flush_writers(leati_task *t)
         leati_writer_flush(t->writers[i]);
 }
 
+static void set_gap(leati_task *t, leati_gap gap)
+{
+    atomic_store_explicit(&t->gap, (int)gap, memory_order_relaxed);
+}
+
 static leat_err sleep_idle(leati_task *t, leati_turn *turn)
 {
     flush_writers(t);
-    t->gap = LEATI_GAP_IDLE;
+    set_gap(t, LEATI_GAP_IDLE);
     *turn = LEATI_TURN_SLEEP;
     bool can_flush = atomic_load_explicit(&t->can_flush, memory_order_relaxed);
     return can_flush ? flush_operators(t) : LEAT_OK;
@@ -105,7 +110,7 @@ static leat_err sleep_blocked(leati_task *t, leati_turn *turn)
     if (leati_task_output_available(t)) {
         *turn = LEATI_TURN_AGAIN;
     } else {
-        t->gap = LEATI_GAP_SOFT;
+        set_gap(t, LEATI_GAP_SOFT);
         *turn = LEATI_TURN_SLEEP;
     }
     return LEAT_OK;
@@ -287,15 +292,24 @@ static void add_ns(_Atomic int64_t *counter, int64_t ns)
                           memory_order_relaxed);
 }
 
+static _Atomic int64_t *counter_of(leati_task *t, leati_gap gap)
+{
+    return gap == LEATI_GAP_IDLE ? &t->idle_ns : gap == LEATI_GAP_SOFT ? &t->soft_ns : &t->busy_ns;
+}
+
+// The time since the last stamp, which becomes `now`.
+static int64_t stamp(leati_task *t, int64_t now)
+{
+    int64_t before = atomic_load_explicit(&t->stamp_ns, memory_order_relaxed);
+    atomic_store_explicit(&t->stamp_ns, now, memory_order_relaxed);
+    return now - before;
+}
+
 static void account_gap(leati_task *t, int64_t now)
 {
-    int64_t ns = now - t->stamp_ns;
-    add_ns(t->gap == LEATI_GAP_IDLE   ? &t->idle_ns
-           : t->gap == LEATI_GAP_SOFT ? &t->soft_ns
-                                      : &t->busy_ns,
-           ns);
-    t->stamp_ns = now;
-    t->gap = LEATI_GAP_READY;
+    int gap = atomic_load_explicit(&t->gap, memory_order_relaxed);
+    add_ns(counter_of(t, (leati_gap)gap), stamp(t, now));
+    set_gap(t, LEATI_GAP_READY);
 }
 
 static void publish_counts(leati_task *t)
@@ -319,9 +333,8 @@ static void publish_counts(leati_task *t)
 static void account_turn(leati_task *t)
 {
     int64_t now = leati_clock_ns();
-    add_ns(&t->busy_ns, now - t->stamp_ns - t->waited_ns);
+    add_ns(&t->busy_ns, stamp(t, now) - t->waited_ns);
     add_ns(&t->hard_ns, t->waited_ns);
-    t->stamp_ns = now;
     t->waited_ns = 0;
     publish_counts(t);
 }
@@ -373,8 +386,7 @@ leat_err leati_task_init(leati_task *t, leat_job *job, const leat_allocator *all
     t->batch = BATCH_FIRST;
     leati_mailbox_init(&t->mailbox);
     leati_runnable_init(&t->run, job->runtime->scheduler, home, task_turn, task_ended);
-    t->stamp_ns = leati_clock_ns();
-    atomic_store_explicit(&t->deployed_ns, t->stamp_ns, memory_order_relaxed);
+    stamp(t, leati_clock_ns());
     return leati_chain_init(&t->chain, allocator, t, vertex);
 }
 

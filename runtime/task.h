@@ -95,13 +95,13 @@ struct leati_task {
     uint32_t batch;   // records between two looks at the clock
     leat_err failure; // the first error of this task, and its text
     char failure_text[LEATI_FAILURE_TEXT];
-    int64_t stamp_ns;
-    leati_gap gap;
     int64_t waited_ns; // mid-record, in the present turn
     uint64_t extra_in, extra_bytes_in, extra_out, extra_bytes_out; // counted by sources and sinks
     // Written by the task, read by anyone (relaxed).
     _Atomic int stage;
-    _Atomic int64_t deployed_ns, busy_ns, idle_ns, soft_ns, hard_ns;
+    _Atomic int gap;          // a leati_gap: what the time since `stamp_ns` goes to, between turns
+    _Atomic int64_t stamp_ns; // up to when time has been accounted for; 0 before deployment
+    _Atomic int64_t busy_ns, idle_ns, soft_ns, hard_ns;
     _Atomic uint64_t records_in, bytes_in, records_out, bytes_out;
 };
 

@@ -182,6 +182,8 @@ static const char *json_value(const char *p, int depth)
     size_t word = strspn(p, "-+.eE0123456789");
     if (word)
         return p + word;
+    if (strncmp(p, "false", 5) == 0)
+        return p + 5;
     return strncmp(p, "null", 4) == 0 || strncmp(p, "true", 4) == 0 ? p + 4 : NULL;
 }
 
