@@ -34,7 +34,7 @@ for compiler in "gcc -std=c11" "clang -std=c11" "g++ -std=c++17 -x c++" \
     wrong=0
     while grep -q "WRONG == $((wrong + 1))\$" "$source"; do
         wrong=$((wrong + 1))
-        if "${command[@]}" "${flags[@]}" -DWRONG=$wrong -c "$source" -o "$work/wrong.o" \
+        if "${command[@]}" "${flags[@]}" -DWRONG=$wrong -fsyntax-only "$source" \
             2>"$work/log"; then
             fail "$compiler accepts the wrong field $wrong"
         elif ! grep -q 'field bad of wrong must be' "$work/log"; then

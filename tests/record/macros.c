@@ -4,10 +4,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "samples.h"
-
 #ifndef WRONG
 #define WRONG 0
+#endif
+#if WRONG
+#include "leat/record.h"
+typedef struct address {
+    int64_t number;
+} address;
+LEAT_RECORD(address, LEAT_FIELD(number, LEAT_I64));
+#else
+#include "samples.h"
 #endif
 
 typedef struct wrong {
@@ -49,6 +56,7 @@ LEAT_RECORD(wrong, LEAT_FIELD(bad, LEAT_STR), LEAT_FIELD(good, LEAT_I64));
 LEAT_RECORD(wrong, LEAT_FIELD(bad, LEAT_I64), LEAT_FIELD(good, LEAT_I64));
 #endif
 
+#if WRONG == 0
 // As many fields as fit, and one.
 typedef struct most {
     int8_t a0, a1, a2, a3, a4, a5, a6, a7, b0, b1, b2, b3, b4, b5, b6, b7;
@@ -108,3 +116,4 @@ int main(void)
         printf("failed: %d\n", failed);
     return failed;
 }
+#endif // WRONG

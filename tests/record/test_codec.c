@@ -20,7 +20,7 @@ static size_t encode(const leat_type *type, const void *record, uint8_t *to)
     cr_assert(memcmp(room, wide, size) == 0);
     free(wide);
     free(room);
-    for (size_t less = 0; less < size; less += less < 100 || less > size - 100 ? 1 : 97) {
+    for (size_t less = 0; less < size; less += less < 100 || less + 20 > size ? 1 : size / 16) {
         room = malloc(less ? less : 1);
         cr_assert(!leat_record_encode(type, record, room, room + less), "%zu of %zu", less, size);
         free(room);
