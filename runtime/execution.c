@@ -295,6 +295,9 @@ static void add_open_interval(const leati_task *t, leat_task_stats *stats)
     case LEATI_GAP_SOFT:
         stats->soft_ns += ns;
         break;
+    case LEATI_GAP_HARD:
+        stats->hard_ns += ns;
+        break;
     case LEATI_GAP_READY:
         stats->busy_ns += ns;
         break;

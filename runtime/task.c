@@ -37,6 +37,44 @@ leat_err leati_task_record_failure(leati_task *t, leat_err err, const leat_ctx *
     return err;
 }
 
+// --- accounting ---
+
+static void add_ns(_Atomic int64_t *counter, int64_t ns)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + ns,
+                          memory_order_relaxed);
+}
+
+static _Atomic int64_t *counter_of(leati_task *t, leati_gap gap)
+{
+    switch (gap) {
+    case LEATI_GAP_IDLE:
+        return &t->idle_ns;
+    case LEATI_GAP_SOFT:
+        return &t->soft_ns;
+    case LEATI_GAP_HARD:
+        return &t->hard_ns;
+    default:
+        return &t->busy_ns;
+    }
+}
+
+// The time since the last stamp, which becomes `now`.
+static int64_t stamp(leati_task *t, int64_t now)
+{
+    int64_t before = atomic_load_explicit(&t->stamp_ns, memory_order_relaxed);
+    atomic_store_explicit(&t->stamp_ns, now, memory_order_relaxed);
+    return now - before;
+}
+
+// Accounts for the time up to now, and says what the time from now on is spent on.
+static void account(leati_task *t, leati_gap next)
+{
+    int gap = atomic_load_explicit(&t->gap, memory_order_relaxed);
+    add_ns(counter_of(t, (leati_gap)gap), stamp(t, leati_clock_ns()));
+    atomic_store_explicit(&t->gap, (int)next, memory_order_relaxed);
+}
+
 // --- waiting ---
 
 static void wake_task(leati_waiter *waiter)
@@ -53,9 +91,9 @@ static bool task_stops(void *arg)
 static leat_err wait_mid_record(leati_waiter *waiter, bool (*ready)(void *), void *arg)
 {
     leati_task *t = leati_task_of_waiter(waiter);
-    int64_t since = leati_clock_ns();
+    account(t, LEATI_GAP_HARD);
     leat_err err = leati_scheduler_wait(&t->run, ready, arg, task_stops, t);
-    t->waited_ns += leati_clock_ns() - since;
+    account(t, LEATI_GAP_READY);
     if (err == LEAT_ETHREAD || err == LEAT_ENOMEM)
         leati_ctx_error(&t->chain.ctx[0], err,
                         "no thread for the worker's other tasks while this one waits");
@@ -88,15 +126,10 @@ static void flush_writers(leati_task *t)
         leati_writer_flush(t->writers[i]);
 }
 
-static void set_gap(leati_task *t, leati_gap gap)
-{
-    atomic_store_explicit(&t->gap, (int)gap, memory_order_relaxed);
-}
-
 static leat_err sleep_idle(leati_task *t, leati_turn *turn)
 {
     flush_writers(t);
-    set_gap(t, LEATI_GAP_IDLE);
+    t->next_gap = LEATI_GAP_IDLE;
     *turn = LEATI_TURN_SLEEP;
     bool can_flush = atomic_load_explicit(&t->can_flush, memory_order_relaxed);
     return can_flush ? flush_operators(t) : LEAT_OK;
@@ -110,7 +143,7 @@ static leat_err sleep_blocked(leati_task *t, leati_turn *turn)
     if (leati_task_output_available(t)) {
         *turn = LEATI_TURN_AGAIN;
     } else {
-        set_gap(t, LEATI_GAP_SOFT);
+        t->next_gap = LEATI_GAP_SOFT;
         *turn = LEATI_TURN_SLEEP;
     }
     return LEAT_OK;
@@ -284,33 +317,7 @@ static void stop_task(leati_task *t, leat_err err)
     set_stage(t, cancelled ? LEATI_STAGE_CANCELED : LEATI_STAGE_FAILED);
 }
 
-// --- accounting ---
-
-static void add_ns(_Atomic int64_t *counter, int64_t ns)
-{
-    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + ns,
-                          memory_order_relaxed);
-}
-
-static _Atomic int64_t *counter_of(leati_task *t, leati_gap gap)
-{
-    return gap == LEATI_GAP_IDLE ? &t->idle_ns : gap == LEATI_GAP_SOFT ? &t->soft_ns : &t->busy_ns;
-}
-
-// The time since the last stamp, which becomes `now`.
-static int64_t stamp(leati_task *t, int64_t now)
-{
-    int64_t before = atomic_load_explicit(&t->stamp_ns, memory_order_relaxed);
-    atomic_store_explicit(&t->stamp_ns, now, memory_order_relaxed);
-    return now - before;
-}
-
-static void account_gap(leati_task *t, int64_t now)
-{
-    int gap = atomic_load_explicit(&t->gap, memory_order_relaxed);
-    add_ns(counter_of(t, (leati_gap)gap), stamp(t, now));
-    set_gap(t, LEATI_GAP_READY);
-}
+// --- a turn ---
 
 static void publish_counts(leati_task *t)
 {
@@ -330,19 +337,11 @@ static void publish_counts(leati_task *t)
     atomic_store_explicit(&t->bytes_out, bytes_out, memory_order_relaxed);
 }
 
-static void account_turn(leati_task *t)
-{
-    int64_t now = leati_clock_ns();
-    add_ns(&t->busy_ns, stamp(t, now) - t->waited_ns);
-    add_ns(&t->hard_ns, t->waited_ns);
-    t->waited_ns = 0;
-    publish_counts(t);
-}
-
 static leati_turn task_turn(leati_runnable *run)
 {
     leati_task *t = leati_task_of_runnable(run);
-    account_gap(t, leati_clock_ns());
+    account(t, LEATI_GAP_READY);
+    t->next_gap = LEATI_GAP_READY;
     leati_turn turn = LEATI_TURN_AGAIN;
     leat_err err = run_stage(t, &turn);
     // A failure that a user function did not pass on is still one.
@@ -352,7 +351,8 @@ static leati_turn task_turn(leati_runnable *run)
         stop_task(t, err);
         turn = LEATI_TURN_END;
     }
-    account_turn(t);
+    account(t, t->next_gap);
+    publish_counts(t);
     return turn;
 }
 

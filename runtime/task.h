@@ -51,11 +51,12 @@ typedef enum leati_stage {
     LEATI_STAGE_CANCELED,
 } leati_stage;
 
-// What the time between two turns is spent on.
+// What time that is not spent working is spent on.
 typedef enum leati_gap {
     LEATI_GAP_READY, // waiting for a worker: counts as busy
     LEATI_GAP_IDLE,
     LEATI_GAP_SOFT,
+    LEATI_GAP_HARD, // inside a turn, in the middle of a record
 } leati_gap;
 
 enum { LEATI_FAILURE_TEXT = 1024 };
@@ -95,11 +96,11 @@ struct leati_task {
     uint32_t batch;   // records between two looks at the clock
     leat_err failure; // the first error of this task, and its text
     char failure_text[LEATI_FAILURE_TEXT];
-    int64_t waited_ns; // mid-record, in the present turn
+    leati_gap next_gap; // what the time after the present turn is spent on
     uint64_t extra_in, extra_bytes_in, extra_out, extra_bytes_out; // counted by sources and sinks
     // Written by the task, read by anyone (relaxed).
     _Atomic int stage;
-    _Atomic int gap;          // a leati_gap: what the time since `stamp_ns` goes to, between turns
+    _Atomic int gap;          // a leati_gap: what the time since `stamp_ns` goes to
     _Atomic int64_t stamp_ns; // up to when time has been accounted for; 0 before deployment
     _Atomic int64_t busy_ns, idle_ns, soft_ns, hard_ns;
     _Atomic uint64_t records_in, bytes_in, records_out, bytes_out;
