@@ -29,7 +29,7 @@ static char text[ROWS * 64];
 static uint8_t segment[SEGMENT];
 static uint16_t sizes[MOST_PER_SEGMENT]; // of the records in the segment
 
-// --- by hand -------------------------------------------------------------------------------------
+// --- by hand ---------------------------------------------------------------------------------
 
 static inline uint8_t *put9(uint8_t *to, uint8_t tag, const void *value)
 {
@@ -98,7 +98,7 @@ static inline const uint8_t *hand_decode(const uint8_t *from, const uint8_t *end
     return get9(from, end, 0xd3, &r->at);
 }
 
-// --- the three as one ----------------------------------------------------------------------------
+// --- the three as one ------------------------------------------------------------------------
 
 typedef struct totals {
     uint64_t records, bytes, sum;
