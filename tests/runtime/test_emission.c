@@ -141,9 +141,12 @@ Test(emission, two_flat_maps_that_wait_for_each_others_worker)
 // ---------------------------------------------------------------------------------------------------
 
 static char *big_text;
-static const size_t sizes[] = {0,    1,    900,  1000,  1010,  1015,   1016,    1017,
-                               1018, 1019, 1020, 1021,  1022,  1023,   1024,    1025,
-                               2040, 2048, 5000, 65536, 70000, 200000, 1000000, 5000000};
+// clang-format off
+static const size_t sizes[] = {
+    0, 1, 900, 1000, 1010, 1015, 1016, 1017, 1018, 1019, 1020, 1021, 1022, 1023, 1024, 1025, 2040,
+    2048, 5000, 65536, 70000, 200000, 1000000, 5000000,
+};
+// clang-format on
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 static int to_text(leat_ctx *ctx, const void *in, void *out)
