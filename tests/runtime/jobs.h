@@ -28,8 +28,7 @@ static inline const char *fault_of(const leat_env *env)
     return leat_env_fault_count(env) ? leat_env_fault(env, 0) : "";
 }
 
-// --- the log
-// ---------------------------------------------------------------------------------------
+// --- the log ---
 
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
 static char log_text[4096];
@@ -48,9 +47,9 @@ static inline void log_step(char letter, const char *name)
     pthread_mutex_unlock(&log_lock);
 }
 
-// --- operators that log what is asked of them: create, open, element, watermark, End of input,
-// --- Finish, Close, dispose
-// ------------------------------------------------------------------------
+// --- operators that log what is asked of them ---
+
+// By letters: create, open, element, watermark, End of input, Finish, Close, dispose.
 
 typedef struct logger_config {
     const char *name;

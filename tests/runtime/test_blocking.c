@@ -116,8 +116,7 @@ Test(blocking, short_sections_in_each_record_cost_no_record)
     leat_env_destroy(&env);
 }
 
-// --- sources that wait for a descriptor
-// -----------------------------------------------------------------
+// --- sources that wait for a descriptor ---
 
 typedef struct pipe_config {
     int fd;
@@ -265,8 +264,7 @@ Test(blocking, a_descriptor_may_have_a_new_owner_as_soon_as_the_source_is_dispos
     leat_runtime_destroy(&runtime);
 }
 
-// --- the monitor
-// -------------------------------------------------------------------------------------------
+// --- the monitor ---
 
 static int pipe_ends[2];
 

@@ -114,8 +114,7 @@ Test(chain, an_operator_that_says_cancelled_fails_its_job)
     }
 }
 
-// --- trees
-// --------------------------------------------------------------------------------------------
+// --- trees ---
 
 enum { SINKS = 4, RECORDS = 1000 };
 static _Atomic int64_t sums[SINKS], counts[SINKS];
@@ -177,8 +176,7 @@ Test(chain, watermarks_and_ends_reach_all_branches)
                                "d1 d2 d3");
 }
 
-// --- cancelling
-// -----------------------------------------------------------------------------------------
+// --- cancelling ---
 
 static _Atomic int polls;
 
@@ -225,8 +223,7 @@ Test(chain, cancelling_only_disposes)
     cr_assert_str_eq(log_text, "c1 c2 o2 o1 d1 d2");
 }
 
-// --- flushing
-// -----------------------------------------------------------------------------------------
+// --- flushing ---
 
 static sem_t flushed;
 

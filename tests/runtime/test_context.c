@@ -69,8 +69,7 @@ Test(context, timestamps_go_with_their_records_through_chains_and_exchanges)
     }
 }
 
-// --- emitting when a watermark comes
-// ------------------------------------------------------------------------
+// --- emitting when a watermark comes ---
 
 static leat_err swallow(leat_operator *self, const void *record, leat_out *out)
 {
@@ -125,8 +124,7 @@ Test(context, what_a_watermark_causes_has_no_timestamp_of_an_earlier_record)
     leat_env_destroy(&env);
 }
 
-// --- who and where
-// --------------------------------------------------------------------------------------------
+// --- who and where ---
 
 static _Atomic uint32_t subtasks_seen;
 static int user_data;
@@ -187,8 +185,7 @@ Test(context, scratch_memory_lives_as_long_as_the_record)
     leat_env_destroy(&env);
 }
 
-// --- log lines
-// ------------------------------------------------------------------------------------------------
+// --- log lines ---
 
 static char logged[300];
 

@@ -42,8 +42,7 @@ static leat_err emit_million(leat_out *out)
     return LEAT_OK;
 }
 
-// --- operators that emit at the end
-// ---------------------------------------------------------------------
+// --- operators that emit at the end ---
 
 typedef struct emitter {
     leat_operator base;
@@ -137,8 +136,7 @@ Test(emission, two_flat_maps_that_wait_for_each_others_worker)
     cr_assert(total == (int64_t)MILLION * (MILLION - 1));
 }
 
-// --- sizes
-// ---------------------------------------------------------------------------------------------------
+// --- sizes ---
 
 static char *big_text;
 // clang-format off

@@ -190,8 +190,7 @@ Test(execution, the_failure_of_one_job_leaves_the_other_alone)
     leat_env_destroy(&bad);
 }
 
-// --- cancelling
-// ------------------------------------------------------------------------------------------
+// --- cancelling ---
 
 static void *cancel_later(void *arg)
 {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "jobs.h"
 
-// --- functions that fail
-// -----------------------------------------------------------------------------
+// --- functions that fail ---
 
 static bool says_why;
 static int64_t victim = 5; // the record at which they fail
@@ -228,8 +227,7 @@ Test(failure, a_long_message_is_cut)
     cr_assert(strlen(why) > 1000 && strlen(why) < 1200, "%zu", strlen(why));
 }
 
-// --- what a job may be refused for
-// ----------------------------------------------------------------------
+// --- what a job may be refused for ---
 
 Test(failure, a_job_without_enough_segments_is_refused_with_the_numbers)
 {
@@ -253,8 +251,7 @@ Test(failure, a_graph_without_operators_is_refused)
     cr_assert(why[0]);
 }
 
-// --- allocations that fail
-// ----------------------------------------------------------------------------------
+// --- allocations that fail ---
 
 typedef struct stingy {
     _Atomic int64_t until;  // calls that succeed

@@ -180,8 +180,7 @@ Test(mailbox, a_box_that_was_quiesced_can_be_closed)
     cr_assert_str_eq(trace, "A");
 }
 
-// --- many posters
-// ----------------------------------------------------------------------------------
+// --- many posters ---
 
 enum { POSTERS = 4, POSTS = 20000 };
 

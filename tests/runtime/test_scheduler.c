@@ -126,8 +126,7 @@ Test(scheduler, ready_ones_are_served_in_order_and_urgent_ones_first)
     cr_assert_str_eq(order, "adbca");
 }
 
-// --- waiting
-// ------------------------------------------------------------------------------------------
+// --- waiting ---
 
 typedef struct waiter {
     leati_runnable run; // first
@@ -221,8 +220,7 @@ Test(scheduler, others_of_the_worker_run_during_a_wait)
     cr_assert(leati_scheduler_threads(scheduler) <= 1 + WAITERS);
 }
 
-// --- threads
-// -------------------------------------------------------------------------------------------
+// --- threads ---
 
 Test(scheduler, a_reserve_is_made_once)
 {

@@ -164,8 +164,7 @@ Test(valve, each_rule_in_sequences_worked_out_by_hand, .timeout = 60)
     }
 }
 
-// --- a naive model: everything is computed afresh with every message
-// ------------------------------
+// --- a naive model: everything is computed afresh with every message ---
 
 enum { CHANNELS = 5 };
 

@@ -42,7 +42,7 @@ void add_plain(list *l, plain p)
     l->at[l->count++] = p;
 }
 
-// --- pads: strings that spell out a tag, of all sizes from nothing to several segments ----------
+// --- pads ---
 
 uint32_t pad_size(int64_t tag)
 {
@@ -61,7 +61,7 @@ void pad_fill(int64_t tag, char *to)
         to[i] = i < 16 ? digits[i] : (char)('a' + (tag + i) % 26);
 }
 
-// --- what the operators do, for the model and for the job --------------------------------------
+// --- what the operators do, for the model and for the job ---
 
 plain from_number(const op *o, int64_t n)
 {
@@ -127,7 +127,7 @@ int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-// --- the model -----------------------------------------------------------------------------------
+// --- the model ---
 
 static void fold_model(op *o, list *in)
 {
@@ -186,8 +186,7 @@ static void evaluate(graph *g, op *o)
     free(in.at);
 }
 
-// --- describing a graph
-// ----------------------------------------------------------------------------
+// --- describing a graph ---
 
 static op *new_op(graph *g, kind what)
 {

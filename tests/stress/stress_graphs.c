@@ -169,7 +169,7 @@ static int sink_fn(leat_ctx *ctx, const void *in)
     return dawdle(ctx, o, p);
 }
 
-// --- building and running ------------------------------------------------------------------------
+// --- building and running ---
 
 typedef struct totals {
     uint64_t finished, cancelled, failed, records;

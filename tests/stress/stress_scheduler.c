@@ -76,7 +76,7 @@ static void wake_all(game *g)
         leati_runnable_wake(&g->actors[i].run);
 }
 
-// --- waiting in the middle of a turn -------------------------------------------------------------
+// --- waiting in the middle of a turn ---
 
 static bool permit_ready(void *arg)
 {
@@ -121,8 +121,7 @@ static void *give_permits(void *arg)
     return NULL;
 }
 
-// --- turns
-// -----------------------------------------------------------------------------------------
+// --- turns ---
 
 static bool now_and_then(actor *a, uint32_t every)
 {
@@ -190,8 +189,7 @@ static void actor_ended(leati_runnable *run)
     atomic_fetch_add(&a->of->ended, 1);
 }
 
-// --- a game
-// ------------------------------------------------------------------------------------------
+// --- a game ---
 
 static void set_up(game *g, uint64_t seed, uint64_t *random)
 {
