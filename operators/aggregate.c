@@ -67,30 +67,17 @@ static leat_err aggregate_emit(leati_fold *fold, const void *accumulator, leat_o
     return leat_collect(out, op->result);
 }
 
-static leat_err aggregate_element(leat_operator *self, const void *record, leat_out *out)
+static leat_err aggregate_fold(leati_fold *fold, const leati_fold_key *key, const void *record,
+                               void **accumulator)
 {
-    aggregate_operator *op = (aggregate_operator *)self;
-    leati_fold_key key;
-    void *accumulator;
-    leat_err err = leati_fold_find(&op->fold, record, &key, &accumulator);
-    if (LEAT_UNLIKELY(err != LEAT_OK))
-        return err;
-    if (accumulator) {
-        err = aggregate_add(op, accumulator, record);
-        if (err == LEAT_OK)
-            err = leati_fold_own(&op->fold, &accumulator);
-    } else {
-        err = aggregate_first(op, &key, record, &accumulator);
-    }
-    if (LEAT_UNLIKELY(err != LEAT_OK) || op->fold.final_only)
-        return err;
-    return aggregate_emit(&op->fold, accumulator, out);
+    aggregate_operator *op = (aggregate_operator *)fold;
+    if (!*accumulator)
+        return aggregate_first(op, key, record, accumulator);
+    leat_err err = aggregate_add(op, *accumulator, record);
+    return err == LEAT_OK ? leati_fold_own(fold, accumulator) : err;
 }
 
-static leat_err aggregate_finish(leat_operator *self, leat_out *out)
-{
-    return leati_fold_finish((leati_fold *)self, aggregate_emit, out);
-}
+static const leati_fold_ops aggregate_folding = {.fold = aggregate_fold, .emit = aggregate_emit};
 
 static void aggregate_dispose(leat_operator *self)
 {
@@ -100,22 +87,32 @@ static void aggregate_dispose(leat_operator *self)
     leati_fold_dispose(self);
 }
 
-static const leat_operator_ops aggregate_ops = {
+static const leat_operator_ops aggregate_updates_ops = {
     .kind = "aggregate",
     .open = aggregate_open,
-    .element = aggregate_element,
-    .finish = aggregate_finish,
+    .element = leati_fold_element,
+    .dispose = aggregate_dispose,
+};
+
+static const leat_operator_ops aggregate_final_ops = {
+    .kind = "aggregate",
+    .open = aggregate_open,
+    .element = leati_fold_element,
+    .elements = leati_fold_elements,
+    .finish = leati_fold_finish,
     .dispose = aggregate_dispose,
 };
 
 leat_err leati_aggregate_create(const leat_factory *factory, leat_ctx *ctx, leat_operator **op)
 {
     const aggregate_config *config = factory->config;
-    aggregate_operator *aggregate = leati_operator_create(ctx, sizeof *aggregate, &aggregate_ops);
+    aggregate_operator *aggregate = leati_operator_create(
+        ctx, sizeof *aggregate,
+        config->fold.final_only ? &aggregate_final_ops : &aggregate_updates_ops);
     if (!aggregate)
         return LEAT_ENOMEM;
     aggregate->fns = config->fns;
-    leati_fold_init(&aggregate->fold, &config->fold, config->accumulator_type);
+    leati_fold_init(&aggregate->fold, &aggregate_folding, &config->fold, config->accumulator_type);
     *op = &aggregate->fold.base;
     return LEAT_OK;
 }

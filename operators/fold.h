@@ -18,8 +18,25 @@ typedef struct leati_fold_config {
 leat_err leati_reduce_create(const leat_factory *factory, leat_ctx *ctx, leat_operator **op);
 leat_err leati_aggregate_create(const leat_factory *factory, leat_ctx *ctx, leat_operator **op);
 
-typedef struct leati_fold {
+typedef struct leati_fold leati_fold;
+
+// Where a record's key was found.
+typedef struct leati_fold_key {
+    uint64_t hash;
+    const void *record;
+} leati_fold_key;
+
+// What distinguishes one folding operator from another: how it folds a record into `*accumulator`
+// (NULL: the first of its key, to be inserted), and how it emits one.
+typedef struct leati_fold_ops {
+    leat_err (*fold)(leati_fold *fold, const leati_fold_key *key, const void *record,
+                     void **accumulator);
+    leat_err (*emit)(leati_fold *fold, const void *accumulator, leat_out *out);
+} leati_fold_ops;
+
+struct leati_fold {
     leat_operator base;
+    const leati_fold_ops *ops;
     const leati_key_selector *selector;
     const leat_type *accumulator_type;
     leati_keyed_table *table;
@@ -27,32 +44,24 @@ typedef struct leati_fold {
     bool nullable;    // the key may be null
     bool final_only;
     size_t cursor; // of finish
-} leati_fold;
+};
 
-// Where a record's key was found; to be handed from find to insert.
-typedef struct leati_fold_key {
-    uint64_t hash;
-    const void *record;
-} leati_fold_key;
-
-void leati_fold_init(leati_fold *fold, const leati_fold_config *config,
+void leati_fold_init(leati_fold *fold, const leati_fold_ops *ops, const leati_fold_config *config,
                      const leat_type *accumulator_type);
-// The open hook.
+// The hooks of folding operators; dispose is for those that own nothing else. With `elements` an
+// operator gets several records at once; it is for final values only, since nothing asks between
+// two of them whether output is still available.
 leat_err leati_fold_open(leat_operator *self);
-// The dispose hook, for operators that own nothing else.
+leat_err leati_fold_element(leat_operator *self, const void *record, leat_out *out);
+leat_err leati_fold_elements(leat_operator *self, const void *records, uint32_t count,
+                             leat_out *out);
+leat_err leati_fold_finish(leat_operator *self, leat_out *out);
 void leati_fold_dispose(leat_operator *self);
 
-// Finds the accumulator of a record's key; NULL in `*accumulator` when there is none yet.
-leat_err leati_fold_find(leati_fold *fold, const void *in, leati_fold_key *key, void **accumulator);
-// Stores a copy of `initial` under the key that find has just looked for.
+// For the fold function: stores a copy of `initial` under the record's key.
 leat_err leati_fold_insert(leati_fold *fold, const leati_fold_key *key, const void *initial,
                            void **accumulator);
-// After a user function has changed the accumulator.
+// The same: after a user function has changed the accumulator.
 leat_err leati_fold_own(leati_fold *fold, void **accumulator);
-
-// Emits the accumulators with `emit` when only final values are wanted, in slices: LEAT_EAGAIN as
-// long as there are more.
-typedef leat_err (*leati_fold_emit)(leati_fold *fold, const void *accumulator, leat_out *out);
-leat_err leati_fold_finish(leati_fold *fold, leati_fold_emit emit, leat_out *out);
 
 #endif

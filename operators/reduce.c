@@ -12,25 +12,17 @@ typedef struct reduce_operator {
     leat_reduce_fn fn;
 } reduce_operator;
 
-static leat_err reduce_element(leat_operator *self, const void *record, leat_out *out)
+static leat_err reduce_fold(leati_fold *fold, const leati_fold_key *key, const void *record,
+                            void **accumulator)
 {
-    reduce_operator *op = (reduce_operator *)self;
-    leati_fold_key key;
-    void *accumulator;
-    leat_err err = leati_fold_find(&op->fold, record, &key, &accumulator);
-    if (LEAT_UNLIKELY(err != LEAT_OK))
-        return err;
-    if (accumulator) {
-        int result = op->fn(self->ctx, accumulator, record);
-        if (LEAT_UNLIKELY(result != 0))
-            return leati_ctx_user_failure(self->ctx, "the reduce function", result);
-        err = leati_fold_own(&op->fold, &accumulator);
-    } else {
-        err = leati_fold_insert(&op->fold, &key, record, &accumulator);
-    }
-    if (LEAT_UNLIKELY(err != LEAT_OK) || op->fold.final_only)
-        return err;
-    return leat_collect(out, accumulator);
+    reduce_operator *op = (reduce_operator *)fold;
+    leat_ctx *ctx = fold->base.ctx;
+    if (!*accumulator)
+        return leati_fold_insert(fold, key, record, accumulator);
+    int result = op->fn(ctx, *accumulator, record);
+    if (LEAT_UNLIKELY(result != 0))
+        return leati_ctx_user_failure(ctx, "the reduce function", result);
+    return leati_fold_own(fold, accumulator);
 }
 
 static leat_err reduce_emit(leati_fold *fold, const void *accumulator, leat_out *out)
@@ -38,27 +30,33 @@ static leat_err reduce_emit(leati_fold *fold, const void *accumulator, leat_out 
     return leat_collect(out, accumulator);
 }
 
-static leat_err reduce_finish(leat_operator *self, leat_out *out)
-{
-    return leati_fold_finish((leati_fold *)self, reduce_emit, out);
-}
+static const leati_fold_ops reduce_folding = {.fold = reduce_fold, .emit = reduce_emit};
 
-static const leat_operator_ops reduce_ops = {
+static const leat_operator_ops reduce_updates_ops = {
     .kind = "reduce",
     .open = leati_fold_open,
-    .element = reduce_element,
-    .finish = reduce_finish,
+    .element = leati_fold_element,
+    .dispose = leati_fold_dispose,
+};
+
+static const leat_operator_ops reduce_final_ops = {
+    .kind = "reduce",
+    .open = leati_fold_open,
+    .element = leati_fold_element,
+    .elements = leati_fold_elements,
+    .finish = leati_fold_finish,
     .dispose = leati_fold_dispose,
 };
 
 leat_err leati_reduce_create(const leat_factory *factory, leat_ctx *ctx, leat_operator **op)
 {
     const reduce_config *config = factory->config;
-    reduce_operator *reduce = leati_operator_create(ctx, sizeof *reduce, &reduce_ops);
+    reduce_operator *reduce = leati_operator_create(
+        ctx, sizeof *reduce, config->fold.final_only ? &reduce_final_ops : &reduce_updates_ops);
     if (!reduce)
         return LEAT_ENOMEM;
     reduce->fn = config->fn;
-    leati_fold_init(&reduce->fold, &config->fold, leat_ctx_in_type(ctx));
+    leati_fold_init(&reduce->fold, &reduce_folding, &config->fold, leat_ctx_in_type(ctx));
     *op = &reduce->fold.base;
     return LEAT_OK;
 }

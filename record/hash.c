@@ -76,6 +76,11 @@ uint64_t leat_record_hash(const leat_type *type, const void *record)
 uint64_t leat_key_hash(const leat_key *key, const void *record)
 {
     const char *at = record;
+    // The most frequent key by far is one string.
+    if (key->count == 1 && key->part[0].type->kind == LEAT_STR) {
+        const leat_str *text = (const leat_str *)(const void *)(at + key->part[0].offset);
+        return leat_hash_bytes(text->data, text->size);
+    }
     uint64_t hash = leat_codec_hash(key->part[0].type, at + key->part[0].offset);
     for (uint32_t i = 1; i < key->count; i++)
         hash =

@@ -9,13 +9,25 @@
 // after the poll only.
 enum { SCRATCH_BATCH = 32 };
 
+// Whether decoding builds values beside the record.
+static bool builds_values(const leat_type *type)
+{
+    if (type->kind == LEAT_LIST || type->kind == LEAT_MAP || type->kind == LEAT_OPTIONAL)
+        return true;
+    for (uint32_t i = 0; i < type->field_count; i++)
+        if (builds_values(type->fields[i].type))
+            return true;
+    return false;
+}
+
 leat_err leati_input_init(leati_task_input *input, const leat_allocator *allocator,
                           const leat_type *type, uint32_t channels, leati_waiter *waiter)
 {
     input->type = type;
     input->channels = input->open = channels;
     input->readers = leati_calloc(allocator, channels, sizeof *input->readers);
-    input->record = leati_calloc(allocator, 1, type->size);
+    input->record = leati_calloc(allocator, LEATI_INPUT_BATCH, type->size);
+    input->uses_scratch = builds_values(type);
     if (!input->readers || !input->record)
         return LEAT_ENOMEM;
     leat_err err = leati_valve_create(allocator, channels, &input->valve);
@@ -113,7 +125,50 @@ static inline leat_err take_record(leati_task *t, const leati_reader *reader,
         return input_error(t, err, reader, "a record that cannot be decoded");
     in->records++;
     err = leat_collect(&t->head, in->record);
-    if (t->scratch_used)
+    if (t->scratch_used || in->uses_scratch)
+        reset_scratch(t);
+    return err;
+}
+
+// The payload of a whole record without timestamp at the front of what is at hand, or NULL.
+static inline const uint8_t *next_plain_record(leati_reader *reader, uint32_t *size)
+{
+    size_t left = (size_t)(reader->end - reader->at);
+    if (left < LEATI_ELEMENT_HEADER)
+        return NULL;
+    uint32_t header = leati_element_get_header(reader->at);
+    *size = header >> 4;
+    if ((header & 15) != LEATI_TAG_RECORD || *size > left - LEATI_ELEMENT_HEADER)
+        return NULL;
+    const uint8_t *payload = reader->at + LEATI_ELEMENT_HEADER;
+    reader->at = payload + *size;
+    return payload;
+}
+
+// Gives several records to an operator that can take them. Their bytes stay where they are until
+// the channel is looked at again, so they may be decoded before the first is processed.
+static leat_err take_batch(leati_task *t, leati_reader *reader, uint32_t *budget)
+{
+    leati_task_input *in = &t->input;
+    leat_operator *head = t->head.target;
+    uint32_t most = *budget < LEATI_INPUT_BATCH ? *budget : LEATI_INPUT_BATCH;
+    uint32_t count = 0, size;
+    const uint8_t *payload;
+    char *to = in->record;
+    while (count < most && (payload = next_plain_record(reader, &size))) {
+        leat_err err = leat_record_decode(in->type, payload, size, to, t->scratch);
+        if (LEAT_UNLIKELY(err))
+            return input_error(t, err, reader, "a record that cannot be decoded");
+        to += in->type->size;
+        count++;
+    }
+    if (count == 0)
+        return LEAT_OK;
+    *budget -= count;
+    in->records += count;
+    t->time.present = false;
+    leat_err err = head->ops->elements(head, in->record, count, t->head.next);
+    if (t->scratch_used || in->uses_scratch)
         reset_scratch(t);
     return err;
 }
@@ -138,9 +193,14 @@ static leat_err reader_error(leati_task *t, const leati_reader *reader, leati_re
 static leat_err read_channel(leati_task *t, leati_reader *reader, uint32_t *budget, bool *empty)
 {
     leati_element element;
+    bool batches = t->head.target->ops->elements != NULL;
     while (*budget > 0 && !t->maybe_blocked) {
+        leat_err err = batches ? take_batch(t, reader, budget) : LEAT_OK;
+        if (LEAT_UNLIKELY(err))
+            return err;
+        if (*budget == 0)
+            break;
         leati_read got = leati_reader_next(reader, &element);
-        leat_err err;
         if (LEAT_LIKELY(got == LEATI_READ_ELEMENT && element.tag <= LEATI_TAG_RECORD_AT)) {
             --*budget;
             err = take_record(t, reader, &element);

@@ -278,6 +278,18 @@ static inline uint32_t short_hash(uint64_t hash)
     return (uint32_t)hash ^ (uint32_t)(hash >> 32);
 }
 
+void leati_keyed_table_prefetch_slot(const leati_keyed_table *table, uint64_t hash)
+{
+    __builtin_prefetch(&table->slots[short_hash(hash) >> (32 - table->bits)]);
+}
+
+void leati_keyed_table_prefetch_entry(const leati_keyed_table *table, uint64_t hash)
+{
+    slot s = table->slots[short_hash(hash) >> (32 - table->bits)];
+    if (s.ref)
+        __builtin_prefetch(leati_block_at(&table->store, s.ref));
+}
+
 static inline __attribute__((always_inline)) void *find(leati_keyed_table *table, key_form form,
                                                         uint64_t hash64, const void *record)
 {

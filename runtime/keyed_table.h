@@ -32,6 +32,11 @@ void leati_keyed_table_destroy(leati_keyed_table **table);
 // may write to the accumulator's fields, and calls own afterwards if it did.
 void *leati_keyed_table_find(leati_keyed_table *table, uint64_t hash, const void *record);
 
+// Hints for a find that is going to come: the first asks for the place of the key's slot, the
+// second, some time later, for the entry that the slot leads to.
+void leati_keyed_table_prefetch_slot(const leati_keyed_table *table, uint64_t hash);
+void leati_keyed_table_prefetch_entry(const leati_keyed_table *table, uint64_t hash);
+
 // Stores a deep copy of `accumulator` under the record's key. Only directly after a find of that
 // key which gave NULL. Returns the stored accumulator, or NULL when out of memory.
 void *leati_keyed_table_insert(leati_keyed_table *table, uint64_t hash, const void *record,

@@ -28,6 +28,9 @@
 #include "runtime/service.h"
 #include "runtime/valve.h"
 
+// Records that are decoded before the head's `elements` hook gets them.
+enum { LEATI_INPUT_BATCH = 16 };
+
 // The input of a task: channels from all producers of its in-edges.
 typedef struct leati_task_input {
     const leat_type *type;
@@ -35,7 +38,8 @@ typedef struct leati_task_input {
     leati_gate *gate;
     leati_reader *readers; // one a channel
     leati_valve *valve;
-    void *record;           // decoded into
+    void *record;           // decoded into; room for LEATI_INPUT_BATCH of them
+    bool uses_scratch;      // decoding takes scratch memory
     leati_channel *current; // polled from the gate and not given back, or NULL
     uint32_t open;          // channels that have not ended
     uint64_t records;

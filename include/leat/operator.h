@@ -36,6 +36,9 @@ typedef struct leat_operator_ops {
     leat_err (*open)(leat_operator *self);
     // One record of the input. Required, except in sources.
     leat_element_fn element;
+    // Several records of the input at once, one after the other in memory: an operator that can
+    // overlap its work on them is faster that way. None has a timestamp. [element, for each]
+    leat_err (*elements)(leat_operator *self, const void *records, uint32_t count, leat_out *out);
     // Sources: emit at most `max_records` records, then return; `*state` says how to go on. Must
     // not block, except between leat_blocking_begin and end.
     leat_err (*poll)(leat_operator *self, leat_out *out, uint32_t max_records, leat_poll *state);
