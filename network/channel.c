@@ -166,23 +166,29 @@ static void pop(leati_channel *channel, leati_segment *segment)
         leati_local_pool_poke(channel->pool);
 }
 
-static bool load_piece(leati_channel *channel, uint32_t size)
+static void drop_piece(leati_channel *channel)
+{
+    leati_free(channel->allocator, channel->piece);
+    channel->piece = NULL;
+    channel->piece_capacity = 0;
+}
+
+static leati_chunk_kind load_piece(leati_channel *channel, uint32_t size)
 {
     if (size > channel->piece_capacity) {
-        leati_free(channel->allocator, channel->piece);
-        channel->piece_capacity = 0;
+        drop_piece(channel);
         channel->piece = leati_alloc(channel->allocator, size);
         if (!channel->piece)
-            return false;
+            return LEATI_CHUNK_NO_MEMORY;
         channel->piece_capacity = size;
     }
     if (leati_spool_read(channel->spool, channel->spool_index, channel->piece_next,
                          channel->piece) != LEAT_OK)
-        return false;
+        return LEATI_CHUNK_FAILED;
     channel->piece_next++;
     channel->piece_size = size;
     channel->read = 0;
-    return true;
+    return LEATI_CHUNK_DATA;
 }
 
 // NONE: the spool is not complete yet, or all of it has been read.
@@ -193,10 +199,11 @@ static leati_chunk_kind peek_spool(leati_channel *channel, leati_chunk *chunk)
     if (channel->read == channel->piece_size) {
         uint32_t size =
             leati_spool_piece(channel->spool, channel->spool_index, channel->piece_next);
-        if (size == 0)
-            return LEATI_CHUNK_NONE;
-        if (!load_piece(channel, size))
-            return LEATI_CHUNK_FAILED;
+        leati_chunk_kind kind = size ? load_piece(channel, size) : LEATI_CHUNK_NONE;
+        if (kind != LEATI_CHUNK_DATA) {
+            drop_piece(channel);
+            return kind;
+        }
     }
     chunk->data = channel->piece + channel->read;
     chunk->size = channel->piece_size - channel->read;

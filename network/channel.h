@@ -19,7 +19,8 @@
 // timer have ended, and before the producer's pool.
 //
 // Bounds. The ring's capacity; a producer that finds it full waits as it does for a segment, and is
-// poked by the consumer.
+// poked by the consumer. A channel of a blocking exchange holds one piece of the spool while it is
+// being read.
 #ifndef LEATI_NETWORK_CHANNEL_H
 #define LEATI_NETWORK_CHANNEL_H
 
@@ -80,10 +81,11 @@ bool leati_gate_has_data(const leati_gate *gate);
 
 // What stands at a channel's head.
 typedef enum leati_chunk_kind {
-    LEATI_CHUNK_NONE = 0,   // nothing to read now
-    LEATI_CHUNK_DATA = 1,   // bytes [data, data + size), not yet consumed
-    LEATI_CHUNK_EVENT = 2,  // already taken from the channel
-    LEATI_CHUNK_FAILED = 3, // a spool that cannot be read, or no memory to read it into
+    LEATI_CHUNK_NONE = 0,      // nothing to read now
+    LEATI_CHUNK_DATA = 1,      // bytes [data, data + size), not yet consumed
+    LEATI_CHUNK_EVENT = 2,     // already taken from the channel
+    LEATI_CHUNK_FAILED = 3,    // a spool that cannot be read
+    LEATI_CHUNK_NO_MEMORY = 4, // to read a spool's piece into
 } leati_chunk_kind;
 
 typedef struct leati_chunk {

@@ -56,7 +56,7 @@ write_by_hash(leati_writer *writer, uint64_t hash, const void *record)
     return leati_writer_write(writer, &writer->lanes[writer->route[group]], record);
 }
 
-// A key of one 64-bit integer.
+// The user's function chooses.
 static leat_err element_custom(leat_operator *op, const void *record, leat_out *out)
 {
     leati_writer *writer = (leati_writer *)op;
@@ -69,6 +69,7 @@ static leat_err element_custom(leat_operator *op, const void *record, leat_out *
     return leati_writer_write(writer, &writer->lanes[channel], record);
 }
 
+// A key of one 64-bit integer.
 static leat_err element_hash_i64(leat_operator *op, const void *record, leat_out *out)
 {
     leati_writer *writer = writer_of(op);

@@ -150,6 +150,8 @@ leati_read leati_reader_next_slow(leati_reader *reader, leati_element *element)
             return LEATI_READ_EVENT;
         case LEATI_CHUNK_FAILED:
             return LEATI_READ_FAILED;
+        case LEATI_CHUNK_NO_MEMORY:
+            return LEATI_READ_NO_MEMORY;
         default:
             reader->start = reader->at = chunk.data;
             reader->end = chunk.data + chunk.size;

@@ -29,11 +29,15 @@ struct leati_spool {
     piece_list channels[];
 };
 
-static int open_nameless(void)
+const char *leati_spool_folder(void)
 {
     const char *folder = getenv("TMPDIR");
-    if (!folder || !*folder)
-        folder = "/tmp";
+    return folder && *folder ? folder : "/tmp";
+}
+
+static int open_nameless(void)
+{
+    const char *folder = leati_spool_folder();
     int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0)
         return fd;
@@ -94,18 +98,24 @@ static leat_err write_all(int fd, const char *data, size_t size, uint64_t offset
     return LEAT_OK;
 }
 
-leat_err leati_spool_append(leati_spool *spool, uint32_t channel, const void *data, uint32_t size)
+leat_err leati_spool_append(leati_spool *spool, uint32_t first, uint32_t count, const void *data,
+                            uint32_t size)
 {
-    piece_list *list = &spool->channels[channel];
     if (size == 0)
         return LEAT_OK;
-    if (!leati_grow(spool->allocator, (void **)&list->items, &list->capacity, list->count + 1,
-                    sizeof *list->items))
-        return LEAT_ENOMEM;
+    for (uint32_t i = first; i < first + count; i++) {
+        piece_list *list = &spool->channels[i];
+        if (!leati_grow(spool->allocator, (void **)&list->items, &list->capacity, list->count + 1,
+                        sizeof *list->items))
+            return LEAT_ENOMEM;
+    }
     leat_err err = write_all(spool->fd, data, size, spool->size);
     if (err)
         return err;
-    list->items[list->count++] = (piece){spool->size, size};
+    for (uint32_t i = first; i < first + count; i++) {
+        piece_list *list = &spool->channels[i];
+        list->items[list->count++] = (piece){spool->size, size};
+    }
     spool->size += size;
     return LEAT_OK;
 }

@@ -5,8 +5,9 @@
 // Threading. The producer's task appends; from complete on, nothing changes and each consumer reads
 // its own channel.
 //
-// Bounds. In memory an entry of 16 bytes a segment; on disk what the records take. The file has no
-// name, so it goes with the process whatever happens.
+// Bounds. In memory an entry of 16 bytes a segment and channel; on disk what the records take, once
+// for all channels of a broadcast. The file has no name, so it goes with the process whatever
+// happens.
 #ifndef LEATI_NETWORK_SPOOL_H
 #define LEATI_NETWORK_SPOOL_H
 
@@ -15,13 +16,16 @@
 
 typedef struct leati_spool leati_spool;
 
-// In the folder that TMPDIR names, else /tmp. LEAT_EIO with errno set, LEAT_ENOMEM.
+// Where the files are: the folder that TMPDIR names, else /tmp.
+const char *leati_spool_folder(void);
+// LEAT_EIO with errno set, LEAT_ENOMEM.
 LEAT_MUST_USE leat_err leati_spool_create(const leat_allocator *allocator, uint32_t channels,
                                           leati_spool **spool);
 void leati_spool_destroy(leati_spool **spool);
-// Adds a piece to a channel. LEAT_EIO with errno set, LEAT_ENOMEM.
-LEAT_MUST_USE leat_err leati_spool_append(leati_spool *spool, uint32_t channel, const void *data,
-                                          uint32_t size);
+// Adds a piece to `count` channels from `first` on; its bytes are written once. On failure it is
+// added to none. LEAT_EIO with errno set, LEAT_ENOMEM.
+LEAT_MUST_USE leat_err leati_spool_append(leati_spool *spool, uint32_t first, uint32_t count,
+                                          const void *data, uint32_t size);
 void leati_spool_complete(leati_spool *spool);
 bool leati_spool_is_complete(const leati_spool *spool);
 // The size of a channel's piece of that index, 0 when there is none; and its bytes.

@@ -53,10 +53,9 @@ static void spool_lane(leati_writer *writer, const leati_lane *lane, leati_segme
                        uint32_t size)
 {
     const leati_writer_options *options = &writer->options;
-    leat_err err = LEAT_OK;
-    for (uint32_t i = first_channel(writer, lane); i < after_last_channel(writer, lane) && !err;
-         i++)
-        err = leati_spool_append(options->spool, i, segment->data, size);
+    uint32_t first = first_channel(writer, lane);
+    leat_err err = leati_spool_append(
+        options->spool, first, after_last_channel(writer, lane) - first, segment->data, size);
     if (err) {
         writer->broken = true;
         options->failed(options->ctx, err, "writing to a temporary file: %s",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a job graph to tasks with their pools, channels, gates and writers.
+#include <errno.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -220,6 +221,19 @@ static leat_err create_pool(leat_job *job, leati_task *t, const leati_job_edge *
     return err;
 }
 
+static leat_err create_spool(leat_job *job, const leati_task *t, const leati_job_edge *edge,
+                             uint32_t channels, leati_spool **spool)
+{
+    leat_err err = leati_spool_create(job->allocator, channels, spool);
+    if (err == LEAT_EIO)
+        leat_env_fail(job->env, err,
+                      "%s: a file for its blocking exchange cannot be made in %s: %s; TMPDIR can "
+                      "name another folder",
+                      t->vertex->ops[edge->from_op].node->name, leati_spool_folder(),
+                      strerror(errno));
+    return err;
+}
+
 static leat_err deploy_exit(leat_job *job, uint32_t edge_index, uint32_t producer)
 {
     const leati_job_graph *graph = job->graph;
@@ -233,7 +247,7 @@ static leat_err deploy_exit(leat_job *job, uint32_t edge_index, uint32_t produce
         return err;
     t->exit_count++;
     if (edge->blocking) {
-        err = leati_spool_create(job->allocator, channels, &t->spools[exit]);
+        err = create_spool(job, t, edge, channels, &t->spools[exit]);
         if (err)
             return err;
     }
