@@ -100,9 +100,13 @@ static void enqueue(leati_runnable *r)
     pthread_mutex_lock(&w->lock);
     push_locked(w, r);
     uint32_t length = atomic_load_explicit(&w->length, memory_order_relaxed);
-    bool by_holder = current && w->holder == current;
+    bool by_holder = current && w->holder == current, own = w->own;
     leati_thread *t = leati_worker_rouse_locked(w);
     pthread_mutex_unlock(&w->lock);
+    if (t && own) { // the monitor has nothing to do with it
+        leati_unpark(&t->parker);
+        return;
+    }
     if (t) {
         leati_thread_rouse(t);
         return;
@@ -111,7 +115,7 @@ static void enqueue(leati_runnable *r)
     // is cheaper than waking somebody; more than that, or another worker's backlog, is worth it.
     // The read-modify-write orders the push before the look at the sleepers, as theirs orders the
     // announcement before their look at the queues.
-    if (!w->own && (!by_holder || length > 1) &&
+    if (!own && (!by_holder || length > 1) &&
         atomic_fetch_add_explicit(&s->sleepers, 0, memory_order_acq_rel) > 0)
         rouse_another(s, w);
 }
@@ -401,6 +405,13 @@ void leati_scheduler_destroy(leati_scheduler **scheduler)
     *scheduler = NULL;
 }
 
+static void count_own(leati_scheduler *s, uint32_t difference)
+{
+    pthread_mutex_lock(&s->lock);
+    s->own_count += difference;
+    pthread_mutex_unlock(&s->lock);
+}
+
 leat_err leati_worker_create(leati_scheduler *s, leati_worker **worker)
 {
     leati_worker *w = leati_alloc_aligned(s->allocator, _Alignof(leati_worker), sizeof *w);
@@ -422,6 +433,7 @@ leat_err leati_worker_create(leati_scheduler *s, leati_worker **worker)
         leati_free_aligned(s->allocator, w);
         return err;
     }
+    count_own(s, 1);
     *worker = w;
     return LEAT_OK;
 }
@@ -438,6 +450,7 @@ void leati_worker_destroy(leati_worker **worker)
     leati_thread_rouse(t);
     while (!atomic_load_explicit(&w->closed, memory_order_acquire))
         leati_futex_wait(&w->closed, 0);
+    count_own(w->scheduler, (uint32_t)-1);
     pthread_mutex_destroy(&w->lock);
     leati_free_aligned(w->scheduler->allocator, w);
     *worker = NULL;
@@ -461,9 +474,17 @@ uint32_t leati_scheduler_threads(leati_scheduler *s)
     return count;
 }
 
+static bool has_reserve(leati_scheduler *s, uint32_t count)
+{
+    pthread_mutex_lock(&s->lock);
+    bool has = s->thread_count >= s->worker_count + s->own_count + count;
+    pthread_mutex_unlock(&s->lock);
+    return has;
+}
+
 leat_err leati_scheduler_reserve(leati_scheduler *s, uint32_t count)
 {
-    while (leati_scheduler_threads(s) < s->worker_count + count) {
+    while (!has_reserve(s, count)) {
         leat_err err = leati_thread_create(s, NULL);
         if (err)
             return err;

@@ -79,6 +79,7 @@ struct leati_scheduler {
     leati_thread *spares;
     leati_thread *threads;
     uint32_t thread_count;
+    uint32_t own_count; // workers that are not shared
 };
 
 // The thread of a scheduler that the caller is.

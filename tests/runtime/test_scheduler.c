@@ -234,6 +234,21 @@ Test(scheduler, a_reserve_is_made_once)
     cr_assert(leati_scheduler_threads(scheduler) == 4);
 }
 
+Test(scheduler, threads_of_own_workers_are_no_reserve)
+{
+    leati_worker *own[2];
+    for (int i = 0; i < 2; i++)
+        cr_assert(leati_worker_create(scheduler, &own[i]) == LEAT_OK);
+    cr_assert(leati_scheduler_threads(scheduler) == 3);
+    cr_assert(leati_scheduler_reserve(scheduler, 2) == LEAT_OK);
+    cr_assert(leati_scheduler_threads(scheduler) == 5);
+    for (int i = 0; i < 2; i++)
+        leati_worker_destroy(&own[i]);
+    // They are spares from now on.
+    cr_assert(leati_scheduler_reserve(scheduler, 4) == LEAT_OK);
+    cr_assert(leati_scheduler_threads(scheduler) == 5);
+}
+
 Test(scheduler, threads_of_own_workers_are_used_again)
 {
     static const leati_turn turns[] = {LEATI_TURN_AGAIN, LEATI_TURN_END};
