@@ -95,6 +95,9 @@ leati_segment *leati_local_pool_request(leati_local_pool *pool, bool overdraft)
     atomic_store_explicit(&segment->references, 1, memory_order_relaxed);
     uint64_t requested = atomic_load_explicit(&pool->requested, memory_order_relaxed);
     atomic_store_explicit(&pool->requested, requested + 1, memory_order_relaxed);
+    uint64_t out = requested + 1 - atomic_load_explicit(&pool->homed, memory_order_relaxed);
+    if (out > atomic_load_explicit(&pool->peak, memory_order_relaxed))
+        atomic_store_explicit(&pool->peak, (uint32_t)out, memory_order_relaxed);
     return segment;
 }
 
@@ -158,6 +161,11 @@ void leati_local_pool_counts(const leati_local_pool *pool, uint32_t *used, uint3
     uint64_t requested = atomic_load_explicit(&pool->requested, memory_order_relaxed);
     *used = requested > homed ? (uint32_t)(requested - homed) : 0;
     *limit = limit_of(pool);
+}
+
+uint32_t leati_local_pool_peak(const leati_local_pool *pool)
+{
+    return atomic_load_explicit(&pool->peak, memory_order_relaxed);
 }
 
 void leati_segment_hold(leati_segment *segment)

@@ -51,6 +51,7 @@ struct leati_local_pool {
     leati_segment *idle;
     bool ended;                 // closed: requests find nothing
     _Atomic uint64_t requested; // segments handed out so far; written by the owner only
+    _Atomic uint32_t peak;      // most that were out at once; the same
 
     // Under the global pool's lock; the atomic ones are read by anyone.
     _Atomic uint32_t held;  // segments that belong to this pool, idle or not

@@ -110,6 +110,8 @@ void leati_local_pool_close(leati_local_pool *pool);
 void leati_local_pool_destroy(leati_local_pool **pool);
 // Any thread; `used` counts segments that are not idle.
 void leati_local_pool_counts(const leati_local_pool *pool, uint32_t *used, uint32_t *limit);
+// The most that `used` has been. Any thread.
+uint32_t leati_local_pool_peak(const leati_local_pool *pool);
 
 // One more reference, for a segment queued on several channels.
 void leati_segment_hold(leati_segment *segment);

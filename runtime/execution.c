@@ -119,9 +119,10 @@ leat_err leat_start(leat_runtime *runtime, leat_env *env, leat_job **out)
     init_locks(job);
     leat_err err = leati_job_graph_create(env, &job->graph);
     if (!err) {
+        size_t told = leat_env_fault_count(env);
         err = leati_job_deploy(job);
-        // The numbers of missing segments have been told already.
-        if (err && err != LEAT_ENOBUFS)
+        // What deployment could say itself it has said.
+        if (err && leat_env_fault_count(env) == told)
             leat_env_fail(env, err, "the job could not be deployed: %s", leat_err_message(err));
     }
     if (err) {
@@ -319,6 +320,7 @@ void leat_job_task_stats(const leat_job *job, uint32_t index, leat_task_stats *s
         .idle_ns = read_ns(&t->idle_ns),
         .soft_ns = read_ns(&t->soft_ns),
         .hard_ns = read_ns(&t->hard_ns),
+        .is_source = t->is_source,
         .state = stage_name(atomic_load_explicit(&t->stage, memory_order_relaxed)),
     };
     add_open_interval(t, stats);
@@ -327,6 +329,7 @@ void leat_job_task_stats(const leat_job *job, uint32_t index, leat_task_stats *s
         leati_local_pool_counts(t->pools[i], &used, &limit);
         stats->segments_used += used;
         stats->segments_limit += limit;
+        stats->segments_peak += leati_local_pool_peak(t->pools[i]);
     }
 }
 

@@ -36,34 +36,17 @@ typedef struct row {
     char cell[COLUMN_COUNT][CELL_SIZE];
 } row;
 
-// Sources are told by the kind that the graph puts before their chain's name. Where all have been
-// given names of their own, the first chain is taken: the tasks are in the order of the stream, so
-// it begins with a source.
-static bool is_source(const leat_task_stats *stats)
-{
-    static const char mark[] = "source: ";
-    return !strncmp(stats->name, mark, sizeof mark - 1);
-}
-
 uint64_t leati_stats_records_read(const leat_job *job)
 {
-    uint64_t marked = 0, first = 0;
-    bool any_marked = false;
-    const char *first_name = NULL;
+    uint64_t records = 0;
     uint32_t count = leat_job_task_count(job);
     for (uint32_t i = 0; i < count; i++) {
         leat_task_stats stats;
         leat_job_task_stats(job, i, &stats);
-        if (!first_name)
-            first_name = stats.name;
-        if (is_source(&stats)) {
-            marked += stats.records_in;
-            any_marked = true;
-        } else if (!strcmp(stats.name, first_name)) {
-            first += stats.records_in;
-        }
+        if (stats.is_source)
+            records += stats.records_in;
     }
-    return any_marked ? marked : first;
+    return records;
 }
 
 void leati_stats_percent(const uint64_t *parts, uint32_t *percent, size_t count)
@@ -111,7 +94,7 @@ static void format_row(const leat_task_stats *stats, row *to)
     leati_stats_percent(parts, percent, 4);
     for (int i = 0; i < 4; i++)
         snprintf(to->cell[BUSY + i], CELL_SIZE, "%" PRIu32, percent[i]);
-    snprintf(to->cell[POOL], CELL_SIZE, "%" PRIu32 "/%" PRIu32, stats->segments_used,
+    snprintf(to->cell[POOL], CELL_SIZE, "%" PRIu32 "/%" PRIu32, stats->segments_peak,
              stats->segments_limit);
     snprintf(to->cell[STATE], CELL_SIZE, "%s", stats->state);
 }

@@ -65,7 +65,9 @@ typedef struct leat_task_stats {
     uint64_t soft_ns;                       // back-pressured before a record
     uint64_t hard_ns;                       // back-pressured inside a record
     uint32_t segments_used, segments_limit; // of its output pools
-    const char *state;                      // "RUNNING", "FINISHED" …; static storage
+    uint32_t segments_peak;                 // the most that each pool had in use, summed
+    bool is_source;
+    const char *state; // "RUNNING", "FINISHED" …; static storage
 } leat_task_stats;
 
 // How many tasks the job has, and the figures of one of them, whole but not atomic as a set. Any
