@@ -233,9 +233,9 @@ static void stop_thread(blocking_operator *op)
     bool running = !out->ended;
     pthread_cond_signal(&out->taken);
     pthread_mutex_unlock(&out->lock);
+    leat_blocking_begin(op->base.ctx);
     if (running && op->config->fns.cancel)
         op->config->fns.cancel(out->ctx);
-    leat_blocking_begin(op->base.ctx);
     pthread_join(op->thread, NULL);
     leat_blocking_end(op->base.ctx);
 }

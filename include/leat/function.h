@@ -69,9 +69,11 @@ typedef int (*leat_reduce_fn)(leat_ctx *ctx, void *accumulator, const void *in);
 typedef struct leat_source_out leat_source_out;
 // The functions of a blocking source. `run` is called once a subtask, on a thread of its own, and
 // may block as it likes; it returns 0 at its end, or anything else for failure. It must return soon
-// once an emit has failed or `cancel` was called. `cancel` (may be NULL) is called from another
-// thread while `run` runs, to get it out of whatever it waits in: the job cannot end before. Of the
-// context, both may use the functions that are for any thread, and those that tell who and where.
+// once an emit has failed or `cancel` was called. `cancel` (may be NULL) is called once, from
+// another thread, when the job ends before `run` has, to get it out of whatever it waits in: the
+// job cannot end before. `run` may return at that very moment, so what `cancel` uses must outlive
+// it. Of the context, both may use the functions that are for any thread, and those that tell who
+// and where.
 typedef struct leat_blocking_source_fns {
     int (*run)(const leat_ctx *ctx, leat_source_out *out);
     void (*cancel)(const leat_ctx *ctx);
