@@ -10,8 +10,6 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,26 +19,14 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "bench/ring.h"
+
 enum {
-    SEGMENT_BYTES = 32 * 1024,
-    RING_SEGMENTS = 64,
     READ_BYTES = 1024 * 1024,
     MAX_WORD = 16 * 1024,
     MAX_HEADER = 5, // array of two, the string's header of at most three bytes, the count
     ARENA_BYTES = 1024 * 1024,
 };
-
-typedef struct segment {
-    uint32_t size; // 0: the sender has ended
-    uint8_t data[SEGMENT_BYTES];
-} segment;
-
-// One writer, one reader; positions only grow.
-typedef struct ring {
-    _Alignas(64) _Atomic uint32_t written; // release by the writer, acquire by the reader
-    _Alignas(64) _Atomic uint32_t read;    // the other way round
-    segment *segments;
-} ring;
 
 typedef struct slot {
     const char *word;
@@ -197,41 +183,24 @@ static void count_segment(worker *w, const segment *s)
 // Counts one segment from the peer if there is one.
 static bool serve(worker *w)
 {
-    uint32_t read = atomic_load_explicit(&w->in->read, memory_order_relaxed);
-    if (atomic_load_explicit(&w->in->written, memory_order_acquire) == read)
+    const segment *s = ring_full_segment(w->in);
+    if (!s)
         return false;
-    const segment *s = &w->in->segments[read % RING_SEGMENTS];
     if (s->size == 0)
         w->peer_ended = true;
     count_segment(w, s);
-    atomic_store_explicit(&w->in->read, read + 1, memory_order_release);
+    ring_release(w->in);
     return true;
-}
-
-static void relax(unsigned *turns)
-{
-    if (++*turns < 200)
-        __builtin_ia32_pause();
-    else
-        sched_yield();
 }
 
 // The next free segment of the ring to the peer.
 static void open_segment(worker *w)
 {
-    uint32_t written = atomic_load_explicit(&w->out->written, memory_order_relaxed);
     unsigned turns = 0;
-    while (written - atomic_load_explicit(&w->out->read, memory_order_acquire) == RING_SEGMENTS)
+    while (!(w->open = ring_free_segment(w->out)))
         if (!serve(w))
             relax(&turns);
-    w->open = &w->out->segments[written % RING_SEGMENTS];
     w->open->size = 0;
-}
-
-static void publish(worker *w)
-{
-    uint32_t written = atomic_load_explicit(&w->out->written, memory_order_relaxed);
-    atomic_store_explicit(&w->out->written, written + 1, memory_order_release);
 }
 
 static void send_word(worker *w, const char *word, uint32_t size)
@@ -243,7 +212,7 @@ static void send_word(worker *w, const char *word, uint32_t size)
             count_segment(w, s);
             s->size = 0;
         } else {
-            publish(w);
+            ring_publish(w->out);
             serve(w);
             open_segment(w);
             s = w->open;
@@ -315,13 +284,13 @@ static void *work(void *argument)
         w->failed = !read_words(w, buffer);
         count_segment(w, w->own);
         if (w->open->size) {
-            publish(w);
+            ring_publish(w->out);
             open_segment(w);
         }
     } else {
         open_segment(w);
     }
-    publish(w); // an empty segment: the end
+    ring_publish(w->out); // an empty segment: the end
     for (unsigned turns = 0; !w->peer_ended;)
         if (!serve(w))
             relax(&turns);

@@ -101,7 +101,7 @@ static int run_bare(void *context, bench_outcome *outcome)
 static int setup(bench_case *self, const bench_options *options, bench_words words)
 {
     static bench_text text;
-    uint64_t mb = options->quick ? QUICK_MB : options->size_mb ? options->size_mb : DEFAULT_MB;
+    uint64_t mb = options->quick ? QUICK_MB : options->size ? options->size : DEFAULT_MB;
     if (bench_text_create(mb * 1000 * 1000, &words, &text) != 0)
         return -1;
     self->context = &text;

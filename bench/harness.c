@@ -30,9 +30,10 @@ static const bool measurable = false;
 
 enum { MAX_ROUNDS = 101, MAX_VARIANTS = 8 };
 
-// What one run took, in seconds.
+// What one run took, in seconds, and what it measured itself.
 typedef struct sample {
     double wall, cpu;
+    double figures[BENCH_MAX_FIGURES];
 } sample;
 
 typedef struct series {
@@ -46,7 +47,8 @@ typedef struct spread {
 typedef struct printer {
     const bench_options *options;
     const char *bench;
-    bool begun; // a result has been printed
+    bool begun;                                        // a result has been printed
+    enum { HEAD_NONE, HEAD_SPEED, HEAD_FIGURES } head; // what the columns are at present
 } printer;
 
 static double wall_seconds(void)
@@ -124,8 +126,18 @@ static void print_head(const printer *out)
         printf("quick: figures mean nothing\n");
     else
         printf("median of %u rounds after a warm-up [least … most]\n", o->rounds);
-    printf("%-16s %-12s %35s %14s %28s\n", "case", "variant", "millions a second", "CPU ns each",
-           "of the first");
+}
+
+static void print_columns(printer *out, bool figures)
+{
+    if (out->options->json || out->head == (figures ? HEAD_FIGURES : HEAD_SPEED))
+        return;
+    out->head = figures ? HEAD_FIGURES : HEAD_SPEED;
+    printf("%-16s %-14s ", "case", "variant");
+    if (figures)
+        printf("%-12s %35s\n", "figure", "");
+    else
+        printf("%35s %14s %28s\n", "millions a second", "CPU ns each", "of the first");
 }
 
 static void print_result(printer *out, const bench_case *c, const bench_variant *v, spread rate,
@@ -145,13 +157,40 @@ static void print_result(printer *out, const bench_case *c, const bench_variant 
                  rate.least / 1e6, rate.most / 1e6);
         snprintf(share, sizeof share, "%.3f [%.3f … %.3f]", ratio.median, ratio.least, ratio.most);
         // The mark of an omission takes three bytes and one column.
-        printf("%-16s %-12s %37s %14.2f %30s", c->name, v->name, speed, cpu.median, share);
+        printf("%-16s %-14s %37s %14.2f %30s", c->name, v->name, speed, cpu.median, share);
         if (v->goal > 0)
             printf("  goal %.2f: %s", v->goal, ratio.median >= v->goal ? "met" : "missed");
         putchar('\n');
     }
     out->begun = true;
     fflush(stdout);
+}
+
+// `most`: the goal, 0 for none.
+static void print_figure(printer *out, const bench_case *c, const bench_variant *v,
+                         const bench_figure *f, spread value, double most)
+{
+    if (out->options->json) {
+        printf("%s{\"case\": \"%s\", \"variant\": \"%s\", \"figure\": \"%s\", \"unit\": \"%s\", "
+               "\"value\": {\"median\": %.6g, \"least\": %.6g, \"most\": %.6g}, \"goal\": %.4g}",
+               out->begun ? ", " : "", c->name, v->name, f->name, f->unit, value.median,
+               value.least, value.most, most);
+    } else {
+        char text[96];
+        snprintf(text, sizeof text, "%.2f [%.2f … %.2f]", value.median, value.least, value.most);
+        printf("%-16s %-14s %-12s %37s %s", c->name, v->name, f->name, text, f->unit);
+        if (most > 0)
+            printf("  goal at most %g: %s", most, value.median <= most ? "met" : "missed");
+        putchar('\n');
+    }
+    out->begun = true;
+    fflush(stdout);
+}
+
+static void print_note(const printer *out, const bench_case *c)
+{
+    if (c->note && !out->options->json)
+        printf("%-16s note: %s\n", c->name, c->note);
 }
 
 // --- running -------------------------------------------------------------------------------------
@@ -164,7 +203,8 @@ static bool run_once(bench_case *c, const bench_variant *v, sample *taken)
         fprintf(stderr, "%s, %s: the run failed\n", c->name, v->name);
         return false;
     }
-    *taken = (sample){wall_seconds() - wall, cpu_seconds() - cpu};
+    *taken = (sample){.wall = wall_seconds() - wall, .cpu = cpu_seconds() - cpu};
+    memcpy(taken->figures, outcome.figures, sizeof taken->figures);
     if (c->expected.items == 0)
         c->expected = outcome;
     if (outcome.items == 0 || outcome.items != c->expected.items ||
@@ -191,7 +231,20 @@ static bool run_rounds(bench_case *c, const bench_options *options, series *take
     return true;
 }
 
-static void report(printer *out, const bench_case *c, const series *taken)
+static void report_figures(printer *out, const bench_case *c, const series *taken)
+{
+    unsigned rounds = out->options->rounds;
+    for (size_t v = 0; v < c->variant_count; v++)
+        for (size_t f = 0; f < c->figure_count; f++) {
+            double values[MAX_ROUNDS] = {0};
+            for (unsigned round = 0; round < rounds; round++)
+                values[round] = taken[v].samples[round].figures[f];
+            print_figure(out, c, &c->variants[v], &c->figures[f], spread_of(values, rounds),
+                         v > 0 ? c->figures[f].most : 0);
+        }
+}
+
+static void report_speed(printer *out, const bench_case *c, const series *taken)
 {
     unsigned rounds = out->options->rounds;
     double items = (double)c->expected.items;
@@ -211,15 +264,22 @@ static void report(printer *out, const bench_case *c, const series *taken)
 static bool run_case(printer *out, bench_case *c)
 {
     static series taken[MAX_VARIANTS];
-    bool good = c->variant_count <= MAX_VARIANTS && (!c->setup || c->setup(c, out->options) == 0);
+    bool good = c->variant_count <= MAX_VARIANTS && c->figure_count <= BENCH_MAX_FIGURES &&
+                (!c->setup || c->setup(c, out->options) == 0);
     if (!good)
         fprintf(stderr, "%s: the set-up failed\n", c->name);
     good = good && run_rounds(c, out->options, taken);
     if (c->teardown)
         c->teardown(c);
-    if (good)
-        report(out, c, taken);
-    return good;
+    if (!good)
+        return false;
+    print_columns(out, c->figures != NULL);
+    if (c->figures)
+        report_figures(out, c, taken);
+    else
+        report_speed(out, c, taken);
+    print_note(out, c);
+    return true;
 }
 
 // --- command line --------------------------------------------------------------------------------
@@ -247,7 +307,7 @@ static int parse(int argc, char **argv, bench_options *options)
                  number <= MAX_ROUNDS)
             options->rounds = (unsigned)number;
         else if (strcmp(argv[i], "--size") == 0 && number_after(argc, argv, &i, &number))
-            options->size_mb = number;
+            options->size = number;
         else if (argv[i][0] == '-')
             return -1;
         else
@@ -273,7 +333,7 @@ int bench_main(int argc, char **argv, const char *bench, bench_case *cases, size
     bench_options options = {.rounds = 5};
     int names = parse(argc, argv, &options);
     if (names < 0) {
-        fprintf(stderr, "usage: bench_%s [--quick] [--json] [--rounds N] [--size MB] [CASE…]\n",
+        fprintf(stderr, "usage: bench_%s [--quick] [--json] [--rounds N] [--size N] [CASE…]\n",
                 bench);
         return 2;
     }
@@ -283,7 +343,7 @@ int bench_main(int argc, char **argv, const char *bench, bench_case *cases, size
                 bench);
         return 2;
     }
-    printer out = {&options, bench, false};
+    printer out = {.options = &options, .bench = bench};
     print_head(&out);
     bool good = true;
     for (size_t i = 0; i < case_count; i++)
