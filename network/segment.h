@@ -8,10 +8,11 @@
 //
 // Life cycle. A segment is idle in a pool, or referenced by the channels that it is queued on, one
 // reference a channel. The writer that fills it needs none of its own: a channel does not let go of
-// a segment that is not finished. The last release sends it home. A closed pool hands what comes
-// home to the global pool; it is destroyed when its last segment is home and nobody can be inside
-// leati_segment_release or leati_local_pool_poke any more, that is, after all tasks that read its
-// segments have ended.
+// a segment that is not finished. (Before a spool there is no channel: the reference is the
+// writer's until the bytes are in the file.) The last release sends it home. A closed pool hands
+// what comes home to the global pool; it is destroyed when its last segment is home and nobody can
+// be inside leati_segment_release or leati_local_pool_poke any more, that is, after all tasks that
+// read its segments have ended.
 //
 // Bounds. The global pool has a fixed number of segments, whose memory is mapped at once and
 // faulted in by use. A local pool never takes a segment beyond its limit plus its overdraft; when

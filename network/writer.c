@@ -421,10 +421,11 @@ static bool allocate_parts(leati_writer *writer, leati_channel *const *channels)
                                         writer->lane_count * sizeof *writer->lanes);
     writer->dirty = leati_calloc(allocator, writer->lane_count, sizeof *writer->dirty);
     writer->channels = leati_calloc(allocator, writer->count, sizeof(leati_channel *));
+    // First, because destroying looks at them.
+    for (uint32_t i = 0; writer->lanes && i < writer->lane_count; i++)
+        writer->lanes[i] = (leati_lane){.dirty = writer->dirty ? &writer->dirty[i] : NULL};
     if (!writer->lanes || !writer->dirty || !writer->channels)
         return false;
-    for (uint32_t i = 0; i < writer->lane_count; i++)
-        writer->lanes[i] = (leati_lane){.dirty = &writer->dirty[i]};
     memcpy(writer->channels, channels, writer->count * sizeof(leati_channel *));
     return writer->options.partitioner != LEATI_PARTITION_HASH || prepare_hash(writer);
 }
@@ -483,6 +484,11 @@ void leati_writer_destroy(leati_writer **writer)
         return;
     *writer = NULL;
     const leat_allocator *allocator = gone->options.allocator;
+    // Open segments are on no channel when they are to go to a spool: those of a task that did not
+    // come to its end are the writer's still.
+    for (uint32_t i = 0; gone->lanes && gone->options.spool && i < gone->lane_count; i++)
+        if (gone->lanes[i].segment)
+            leati_segment_release(gone->lanes[i].segment);
     leati_free_aligned(allocator, gone->lanes);
     leati_free(allocator, (void *)gone->dirty);
     leati_free(allocator, gone->channels);
