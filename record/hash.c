@@ -73,17 +73,27 @@ uint64_t leat_record_hash(const leat_type *type, const void *record)
     return leat_codec_hash(type, record);
 }
 
+static __attribute__((noinline)) uint64_t hash_parts(const leat_key *key, const char *record)
+{
+    uint64_t hash = leat_codec_hash(key->part[0].type, record + key->part[0].offset);
+    for (uint32_t i = 1; i < key->count; i++)
+        hash = leat_hash_combine(hash,
+                                 leat_codec_hash(key->part[i].type, record + key->part[i].offset));
+    return hash;
+}
+
+// The most frequent keys by far are one string and one integer; they are spared the walk.
 uint64_t leat_key_hash(const leat_key *key, const void *record)
 {
-    const char *at = record;
-    // The most frequent key by far is one string.
-    if (key->count == 1 && key->part[0].type->kind == LEAT_STR) {
-        const leat_str *text = (const leat_str *)(const void *)(at + key->part[0].offset);
-        return leat_hash_bytes(text->data, text->size);
+    const void *part = (const char *)record + key->part[0].offset;
+    if (LEAT_LIKELY(key->count == 1)) {
+        uint32_t kind = key->part[0].type->kind;
+        if (kind == LEAT_STR) {
+            const leat_str *text = part;
+            return leat_hash_bytes(text->data, text->size);
+        }
+        if (kind == LEAT_I64)
+            return leat_hash_u64((uint64_t) * (const int64_t *)part);
     }
-    uint64_t hash = leat_codec_hash(key->part[0].type, at + key->part[0].offset);
-    for (uint32_t i = 1; i < key->count; i++)
-        hash =
-            leat_hash_combine(hash, leat_codec_hash(key->part[i].type, at + key->part[i].offset));
-    return hash;
+    return hash_parts(key, record);
 }

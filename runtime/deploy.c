@@ -75,11 +75,10 @@ static leat_err reserve_segments(leat_job *job, uint64_t minimum)
     uint32_t total, unreserved;
     leati_global_pool_counts(pool, &total, &unreserved);
     leat_env_fail(job->env, LEAT_ENOBUFS,
-                  "the job needs at least %llu memory segments of %zu bytes, and of the %u there "
-                  "are %u are free: raise "
-                  "memory.network, or lower the parallelism",
-                  (unsigned long long)minimum, leati_global_pool_segment_size(pool), total,
-                  unreserved);
+                  "the job needs at least %llu memory segments of %zu bytes, but only %u of all %u "
+                  "are free: raise memory.network, or lower the parallelism",
+                  (unsigned long long)minimum, leati_global_pool_segment_size(pool), unreserved,
+                  total);
     return LEAT_ENOBUFS;
 }
 

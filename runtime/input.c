@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How elements get into a chain: from the gate's channels, or by polling a source.
+#include <inttypes.h>
+
 #include "base/alloc.h"
 #include "leat/record.h"
 #include "runtime/context.h"
@@ -54,7 +56,8 @@ static void reset_scratch(leati_task *t)
 static leat_err input_error(leati_task *t, leat_err err, const leati_reader *reader,
                             const char *what)
 {
-    return leati_ctx_error(&t->chain.ctx[0], err, "input channel %u: %s",
+    return leati_ctx_error(&t->chain.ctx[0], err,
+                           "after %" PRIu64 " records, on input channel %u: %s", t->input.records,
                            leati_channel_index(reader->channel), what);
 }
 

@@ -240,7 +240,7 @@ Test(failure, a_job_without_enough_segments_is_refused_with_the_numbers)
     leat_parallelism(leat_sink(s, bad_sink), 2);
     cr_assert(run_and_free(env, why, sizeof why) == LEAT_ENOBUFS);
     cr_assert(strstr(why, "needs at least 6 memory segments of 32768 bytes"), "%s", why);
-    cr_assert(strstr(why, "of the 2 there are 2 are free"), "%s", why);
+    cr_assert(strstr(why, "but only 2 of all 2 are free"), "%s", why);
 }
 
 Test(failure, a_graph_without_operators_is_refused)
