@@ -12,7 +12,13 @@
 
 // A turn is short, so that mail and neighbours are served soon; the clock is looked at between
 // batches only.
-enum { TURN_NS = 100000, BATCH_SHORT_NS = 25000, BATCH_FIRST = 16, BATCH_MOST = 1024 };
+enum {
+    TURN_NS = 100000,
+    BATCH_SHORT_NS = 25000,
+    BATCH_FIRST = 16,
+    BATCH_MOST = 1024,
+    FLUSH_APART_NS = 20000
+};
 
 bool leati_task_is_stopping(const leati_task *t)
 {
@@ -122,12 +128,27 @@ static leat_err flush_operators(leati_task *t)
 
 static void flush_writers(leati_task *t)
 {
+    bool notified = false;
     for (uint32_t i = 0; i < t->exit_count; i++)
-        leati_writer_flush(t->writers[i]);
+        notified |= leati_writer_flush(t->writers[i]);
+    if (notified)
+        t->flushed_ns = leati_clock_ns();
+}
+
+// A task that is ahead of its producers runs out of input all the time. Each flush may wake a
+// reader, which costs as much as a few thousand records, so it stays awake a little instead and
+// looks again.
+static bool flushed_just_now(const leati_task *t)
+{
+    return t->flushed_ns && leati_clock_ns() - t->flushed_ns < FLUSH_APART_NS;
 }
 
 static leat_err sleep_idle(leati_task *t, leati_turn *turn)
 {
+    if (flushed_just_now(t)) {
+        *turn = LEATI_TURN_AGAIN;
+        return LEAT_OK;
+    }
     flush_writers(t);
     t->next_gap = LEATI_GAP_IDLE;
     *turn = LEATI_TURN_SLEEP;

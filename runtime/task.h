@@ -100,6 +100,7 @@ struct leati_task {
     uint32_t batch;   // records between two looks at the clock
     leat_err failure; // the first error of this task, and its text
     char failure_text[LEATI_FAILURE_TEXT];
+    int64_t flushed_ns; // when readers were last notified because input had run out
     leati_gap next_gap; // what the time after the present turn is spent on
     uint64_t extra_in, extra_bytes_in, extra_out, extra_bytes_out; // counted by sources and sinks
     // Written by the task, read by anyone (relaxed).
