@@ -42,10 +42,6 @@ static bool is_listed(const leati_fault_list *list, const leati_node *node, cons
 void leati_fault_vadd(leat_env *env, const leati_node *node, leat_err err, const char *format,
                       va_list args)
 {
-    if (err == LEAT_ENOMEM) {
-        leati_fault_no_memory(env);
-        return;
-    }
     leati_fault fault = {.err = err, .node = node};
     leati_fault_list *list = list_of(env);
     fault.message = leati_arena_vprintf(arena_of(env), format, args);
@@ -62,6 +58,11 @@ void leati_fault_vadd(leat_env *env, const leati_node *node, leat_err err, const
 
 void leati_fault_add(leat_env *env, const leati_node *node, leat_err err, const char *format, ...)
 {
+    // While a graph is built it says nothing of interest what the memory was for.
+    if (err == LEAT_ENOMEM) {
+        leati_fault_no_memory(env);
+        return;
+    }
     va_list args;
     va_start(args, format);
     leati_fault_vadd(env, node, err, format, args);
@@ -115,8 +116,7 @@ size_t leat_env_fault_count(const leat_env *env)
 // The fault at `*index` of the list; else moves the index into the next list's numbering.
 static const leati_fault *find(const leati_fault_list *list, size_t *index)
 {
-    static const leati_fault no_memory = {
-        .err = LEAT_ENOMEM, .text = (char *)"out of memory while the graph was built"};
+    static const leati_fault no_memory = {.err = LEAT_ENOMEM, .text = (char *)"out of memory"};
     if (list->out_of_memory && *index == 0)
         return &no_memory;
     *index -= list->out_of_memory;
