@@ -188,6 +188,12 @@ static void evaluate(graph *g, op *o)
 
 // --- describing a graph ---
 
+// As chance, but of the operator's own, so that the rest of a seed's graph does not change with it.
+static bool own_chance(const op *o, uint64_t which, uint32_t percent)
+{
+    return mix(o->salt + which) % 100 < percent;
+}
+
 static op *new_op(graph *g, kind what)
 {
     op *o = &g->ops[g->count];
@@ -197,6 +203,8 @@ static op *new_op(graph *g, kind what)
     o->parallelism = 1 + below(g, chance(g, 50) ? 2 : 5);
     o->new_chain = chance(g, 15);
     o->alone = chance(g, 15);
+    o->own_worker = own_chance(o, 1, 8);
+    o->spooled = own_chance(o, 2, 12);
     o->sets_timeout = chance(g, 20);
     o->timeout_ms = (const int64_t[]){0, -1, 1, 100}[below(g, 4)];
     if (chance(g, 15)) {
@@ -213,8 +221,9 @@ static void describe_source(graph *g)
     size_t count = chance(g, 10) ? 0 : below(g, chance(g, 15) ? 4000 : 400);
     for (size_t n = 0; n < count; n++)
         add_plain(&o->model, from_number(o, (int64_t)n));
+    o->threaded = o->kind == ITEMS && own_chance(o, 3, 60);
     if (o->kind == ITEMS)
-        o->parallelism = 1;
+        o->parallelism = o->threaded ? 1 + (uint32_t)(o->salt % 3) : 1;
 }
 
 // An earlier stream that something may read; folds that emit updates have only sinks.
@@ -237,6 +246,8 @@ static route choose_route(graph *g, const op *o)
     for (int i = 0; i < o->input_count; i++)
         if (r == FORWARD && g->ops[o->inputs[i]].parallelism != o->parallelism)
             r = SHUFFLE;
+    if (r == SHUFFLE && own_chance(o, 4, 50))
+        r = CUSTOM;
     return chance(g, 40) ? DEFAULT : r;
 }
 

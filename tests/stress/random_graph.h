@@ -25,7 +25,16 @@ typedef struct list {
 } list;
 
 typedef enum kind { SEQUENCE, ITEMS, MAP, FLAT_MAP, FILTER, REDUCE, AGGREGATE, UNION, SINK } kind;
-typedef enum route { DEFAULT, FORWARD, REBALANCE, RESCALE, SHUFFLE, BROADCAST, GLOBAL } route;
+typedef enum route {
+    DEFAULT,
+    FORWARD,
+    REBALANCE,
+    RESCALE,
+    SHUFFLE,
+    BROADCAST,
+    GLOBAL,
+    CUSTOM, // by a function of its own
+} route;
 typedef enum keying { BY_KEY, BY_PAD, BY_BOTH, BY_FUNCTION } keying;
 
 typedef struct op {
@@ -36,6 +45,9 @@ typedef struct op {
     keying keying;
     uint32_t parallelism; // 0 for unions
     bool new_chain, alone, sets_timeout;
+    bool own_worker;
+    bool spooled;  // its inputs are blocking exchanges
+    bool threaded; // ITEMS: a blocking source
     int64_t timeout_ms;
     bool final;
     uint32_t slow_every, slow_us; // 0: never

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random job graphs against a naive model. Each graph is described by a seed: sources, map,
-// flat_map, filter, union, keyed folds, partitioners, parallelism, chaining, buffer timeouts, slow
-// and blocking functions, the smallest pools that the job admits (random_graph.h). It runs as a
-// job, and every sink must get the records that the model says, in any order. Some jobs are
-// cancelled at a random moment, some have a function that fails. A watchdog ends the program when a
-// graph takes too long.
+// flat_map, filter, union, keyed folds, partitioners, blocking exchanges and sources, workers of
+// their own, parallelism, chaining, buffer timeouts, slow and blocking functions, the smallest
+// pools that the job admits (random_graph.h). It runs as a job, and every sink must get the records
+// that the model says, in any order. Some jobs are cancelled at a random moment, some have a
+// function that fails. A watchdog ends the program when a graph takes too long.
 //
 //     stress_graphs [GRAPHS [SEED]]
 #include <inttypes.h>
@@ -175,6 +175,12 @@ typedef struct totals {
     uint64_t finished, cancelled, failed, records;
 } totals;
 
+static int64_t partition_fn(leat_ctx *ctx, const void *in, uint32_t channels)
+{
+    const item *i = in;
+    return (int64_t)(mix((uint64_t)(i->value ^ i->key)) % channels);
+}
+
 static leat_stream *partitioned(leat_stream *in, route how)
 {
     switch (how) {
@@ -190,9 +196,28 @@ static leat_stream *partitioned(leat_stream *in, route how)
         return leat_broadcast(in);
     case GLOBAL:
         return leat_global(in);
+    case CUSTOM:
+        return leat_partition_custom(in, partition_fn);
     default:
         return in;
     }
+}
+
+// A source that blocks a little, now and then.
+static int emit_items(const leat_ctx *ctx, leat_source_out *out)
+{
+    const op *o = leat_ctx_user_data(ctx);
+    char *pad = malloc(MAX_PAD);
+    leat_err err = LEAT_OK;
+    for (size_t i = leat_ctx_subtask(ctx); i < o->model.count && !err; i += o->parallelism) {
+        plain p = o->model.at[i];
+        pad_fill(p.tag, pad);
+        err = leat_source_emit(out, &(item){p.key, p.value, {pad, pad_size(p.tag)}});
+        if (o->slow_every && i % o->slow_every == 0)
+            usleep(o->slow_us);
+    }
+    free(pad);
+    return err ? -1 : 0;
 }
 
 static leat_stream *source_of(leat_env *env, op *o)
@@ -202,6 +227,9 @@ static leat_stream *source_of(leat_env *env, op *o)
         leat_parallelism(numbers, o->parallelism);
         return leat_map(numbers, number_fn, LEAT_TYPE(item));
     }
+    if (o->threaded)
+        return leat_blocking_source(env, "items", &(leat_blocking_source_fns){.run = emit_items},
+                                    LEAT_TYPE(item));
     item *items = calloc(o->model.count + 1, sizeof *items);
     for (size_t i = 0; i < o->model.count; i++) {
         plain p = o->model.at[i];
@@ -235,6 +263,9 @@ static leat_stream *stream_of(leat_env *env, leat_stream *const *made, op *o)
     leat_stream *ins[MAX_INPUTS] = {NULL};
     for (int i = 0; i < o->input_count; i++)
         ins[i] = partitioned(made[o->inputs[i]], o->route);
+    // A union's first input only, so that both kinds meet.
+    if (o->spooled && o->input_count)
+        ins[0] = leat_blocking_exchange(ins[0]);
     switch (o->kind) {
     case MAP:
         return leat_map(ins[0], map_fn, LEAT_TYPE(item));
@@ -292,12 +323,14 @@ static leat_env *build(graph *g)
         char name[16];
         snprintf(name, sizeof name, "op %d", i);
         leat_user_data(leat_name(made[i], name), o);
-        if (o->kind != ITEMS)
+        if (o->kind != ITEMS || o->threaded)
             leat_parallelism(made[i], o->parallelism);
         if (o->new_chain)
             leat_start_new_chain(made[i]);
         if (o->alone)
             leat_disable_chaining(made[i]);
+        if (o->own_worker)
+            leat_own_worker(made[i]);
         if (o->sets_timeout)
             leat_buffer_timeout(made[i], o->timeout_ms);
     }
