@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker that is lent while its queue is empty sleeps without having looked round, because its new
+// holder is parked already. Runnable 1 keeps worker 1 busy until runnable 2 has run, which comes from
+// outside to the same worker; runnable 0 lends worker 0 meanwhile. There is no monitor here: its help
+// must not be needed.
+#define NW 2
+#define NT 3
+#define NS 3
+#define NR 3
+#define TASK_LOCALS bit gone_on;
+
+bit ran;
+
+#include "scheduler.pml"
+
+inline ready(q) { ok = ran; }
+
+inline turn(q)
+{
+    if
+    :: q == 0 -> wait_mid_turn(0)
+    :: q == 1 -> ran
+    :: q == 2 -> ran = 1; wake(0)
+    fi;
+    result = END
+}
+
+#include "threads.pml"
+
+init
+{
+    byte me = NT, i;
+    LOCALS
+    create_scheduler();
+    d_step { home[0] = 0; home[1] = 1; home[2] = 1; }
+    wake(1);
+    wake(0);
+    wake(2);
+    destroy_scheduler()
+}
