@@ -165,7 +165,7 @@ static bool is_aligned(const leati_keyed_table *table)
 static void set_limit(leati_keyed_table *table)
 {
     size_t slots = (size_t)1 << table->bits;
-    table->limit = slots / 2 + slots / 8;
+    table->limit = slots / 2;
 }
 
 leat_err leati_keyed_table_create(const leat_allocator *allocator, const leat_key *key,
