@@ -46,7 +46,7 @@ static void *consume(void *argument)
 
 int main(int argc, char **argv)
 {
-    handover h = {.fd = argc > 1 ? atoi(argv[1]) : -1};
+    handover h = {.fd = argc > 1 ? (int)strtol(argv[1], NULL, 10) : -1};
     pthread_t producer, consumer;
     if (sem_init(&h.filled, 0, 0) != 0 || pthread_create(&consumer, NULL, consume, &h) != 0)
         return 1;

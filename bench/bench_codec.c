@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The codec of {string, i64, f64, i64} with strings of varying length: written by hand for that
-// struct, compiled from its field list, and described at run time. Each encodes records into a
-// segment of 32 KiB and decodes them from it.
+// struct, compiled from its field list, and described at run time. Each fills a segment of 32 KiB
+// with encoded records, decodes them from it, or does both in turn.
 //
-// All three write the same bytes; that, and the sums over what was decoded, are checked before a
-// figure is printed. The goals: compiled at most 2 times, described at run time at most 6 times the
-// code written by hand.
+// All three must write the same bytes and decode the same values. The goals are for both together:
+// compiled at most 2 times, described at run time at most 6 times as long as by hand.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "bench/harness.h"
 #include "leat/record.h"
 
 typedef struct row {
@@ -22,12 +21,21 @@ typedef struct row {
 LEAT_RECORD(row, LEAT_FIELD(name, LEAT_STR), LEAT_FIELD(a, LEAT_I64), LEAT_FIELD(d, LEAT_F64),
             LEAT_FIELD(at, LEAT_I64));
 
-enum { ROWS = 4096, SEGMENT = 32768, LARGEST = 128, REPETITIONS = 9, MOST_PER_SEGMENT = 2048 };
+enum { ROWS = 4096, SEGMENT = 32768, LARGEST = 128, MOST_PER_SEGMENT = 2048 };
+enum { DEFAULT_SEGMENTS = 10000, QUICK_SEGMENTS = 10 };
 
 static row rows[ROWS];
 static char text[ROWS * 64];
-static uint8_t segment[SEGMENT];
-static uint16_t sizes[MOST_PER_SEGMENT]; // of the records in the segment
+
+// A segment being filled and emptied. The records are the rows in a circle.
+typedef struct work {
+    const leat_type *type;
+    uint32_t next_row;
+    uint32_t filled;                  // records in the segment
+    uint16_t sizes[MOST_PER_SEGMENT]; // of them
+    uint64_t records, checksum;
+    uint8_t segment[SEGMENT];
+} work;
 
 // --- by hand ---------------------------------------------------------------------------------
 
@@ -100,117 +108,118 @@ static inline const uint8_t *hand_decode(const uint8_t *from, const uint8_t *end
 
 // --- the three as one ------------------------------------------------------------------------
 
-typedef struct totals {
-    uint64_t records, bytes, sum;
-} totals;
-
-static void count_row(totals *t, const row *r)
+// FNV-1a over whole words, which is enough to tell the bytes apart.
+static void digest(work *w, const uint8_t *bytes, size_t size)
 {
-    t->records++;
-    t->sum += r->name.size + (uint8_t)r->name.data[0] + (uint64_t)r->a + (uint64_t)r->at +
-              (uint64_t)(int64_t)r->d;
+    for (size_t i = 0; i + 8 <= size; i += 8) {
+        uint64_t word;
+        memcpy(&word, bytes + i, 8);
+        w->checksum = (w->checksum ^ word) * UINT64_C(0x100000001b3);
+    }
 }
 
-// Encodes all rows, from the start again whenever the segment is full; `filled` records stay in it.
-#define ENCODE_ALL(encode_one)                                                                     \
+static uint64_t sum_of(const row *r)
+{
+    return r->name.size + (uint8_t)r->name.data[0] + (uint64_t)r->a + (uint64_t)r->at +
+           (uint64_t)(int64_t)r->d;
+}
+
+// Fills the segment; false when a record was refused. Positions are kept in local variables, as
+// bytes may be written over anything for all the compiler knows.
+#define FILL(encode_one)                                                                           \
     do {                                                                                           \
-        uint8_t *to = segment, *end = segment + SEGMENT;                                           \
-        *filled = 0;                                                                               \
-        for (int i = 0; i < ROWS; i++) {                                                           \
-            const row *r = &rows[i];                                                               \
-            if (end - to < LARGEST) {                                                              \
-                t->bytes += (uint64_t)(to - segment);                                              \
-                to = segment;                                                                      \
-                *filled = 0;                                                                       \
-            }                                                                                      \
+        uint8_t *to = w->segment, *end = w->segment + SEGMENT;                                     \
+        uint32_t next_row = w->next_row, filled = 0;                                               \
+        while (end - to >= LARGEST) {                                                              \
+            const row *r = &rows[next_row++ % ROWS];                                               \
             uint8_t *next = encode_one;                                                            \
             if (!next)                                                                             \
-                abort();                                                                           \
-            sizes[(*filled)++] = (uint16_t)(next - to);                                            \
+                return false;                                                                      \
+            w->sizes[filled++] = (uint16_t)(next - to);                                            \
             to = next;                                                                             \
-            t->records++;                                                                          \
         }                                                                                          \
-        t->bytes += (uint64_t)(to - segment);                                                      \
+        w->next_row = next_row;                                                                    \
+        w->filled = filled;                                                                        \
+        return true;                                                                               \
     } while (0)
 
-// Decodes what is in the segment.
-#define DECODE_ALL(failed)                                                                         \
+// Decodes what is in the segment; false when a record was refused.
+#define EMPTY(failed)                                                                              \
     do {                                                                                           \
-        const uint8_t *from = segment;                                                             \
+        const uint8_t *from = w->segment;                                                          \
+        uint64_t sum = 0;                                                                          \
+        uint32_t filled = w->filled;                                                               \
         row r = {0};                                                                               \
-        for (int i = 0; i < filled; i++) {                                                         \
+        for (uint32_t i = 0; i < filled; i++) {                                                    \
             if (failed)                                                                            \
-                abort();                                                                           \
-            count_row(t, &r);                                                                      \
-            from += sizes[i];                                                                      \
+                return false;                                                                      \
+            sum += sum_of(&r);                                                                     \
+            from += w->sizes[i];                                                                   \
         }                                                                                          \
+        w->checksum += sum;                                                                        \
+        return true;                                                                               \
     } while (0)
 
-static __attribute__((noinline)) void encode_by_hand(const leat_type *type, totals *t, int *filled)
+static __attribute__((noinline)) bool fill_by_hand(work *w)
 {
-    (void)type;
-    ENCODE_ALL(hand_encode(r, to, end));
+    FILL(hand_encode(r, to, end));
 }
 
-static __attribute__((noinline)) void encode_by_type(const leat_type *type, totals *t, int *filled)
+static __attribute__((noinline)) bool fill_by_type(work *w)
 {
-    ENCODE_ALL(leat_record_encode(type, r, to, end));
+    FILL(leat_record_encode(w->type, r, to, end));
 }
 
-static __attribute__((noinline)) void decode_by_hand(const leat_type *type, totals *t, int filled)
+static __attribute__((noinline)) bool empty_by_hand(work *w)
 {
-    (void)type;
-    DECODE_ALL(hand_decode(from, from + sizes[i], &r) != from + sizes[i]);
+    EMPTY(hand_decode(from, from + w->sizes[i], &r) != from + w->sizes[i]);
 }
 
-static __attribute__((noinline)) void decode_by_type(const leat_type *type, totals *t, int filled)
+static __attribute__((noinline)) bool empty_by_type(work *w)
 {
-    DECODE_ALL(leat_record_decode(type, from, sizes[i], &r, NULL) != LEAT_OK);
+    EMPTY(leat_record_decode(w->type, from, w->sizes[i], &r, NULL) != LEAT_OK);
 }
 
-typedef struct subject {
-    const char *name;
-    const leat_type *type;
-    void (*encode)(const leat_type *type, totals *t, int *filled);
-    void (*decode)(const leat_type *type, totals *t, int filled);
-    double encode_ns[REPETITIONS], decode_ns[REPETITIONS];
-    totals encoded, decoded;
-} subject;
+// --- runs ------------------------------------------------------------------------------------
 
-static double now_ns(void)
+typedef struct task {
+    unsigned shortest, longest; // string
+    bool encode, decode;
+    uint32_t segments;
+    const leat_type *described;
+} task;
+
+typedef bool (*step)(work *w);
+
+static int run(const task *t, const leat_type *type, step fill, step empty, bench_outcome *outcome)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+    static work w;
+    w = (work){.type = type};
+    bool good = fill(&w);
+    digest(&w, w.segment, SEGMENT);
+    for (uint32_t i = 0; i < t->segments && good; i++) {
+        good = (!t->encode || fill(&w)) && (!t->decode || empty(&w));
+        w.records += w.filled;
+    }
+    digest(&w, w.segment, SEGMENT);
+    *outcome = (bench_outcome){.items = w.records, .checksum = w.checksum};
+    return good ? 0 : -1;
 }
 
-static void run(subject *s, int repetition, int rounds)
+static int run_by_hand(void *context, bench_outcome *outcome)
 {
-    totals encoded = {0}, decoded = {0};
-    int filled = 0;
-    double start = now_ns();
-    for (int i = 0; i < rounds; i++)
-        s->encode(s->type, &encoded, &filled);
-    double middle = now_ns();
-    for (int i = 0; i < rounds * 8; i++)
-        s->decode(s->type, &decoded, filled);
-    double end = now_ns();
-    s->encode_ns[repetition] = (middle - start) / (double)encoded.records;
-    s->decode_ns[repetition] = (end - middle) / (double)decoded.records;
-    s->encoded = encoded;
-    s->decoded = decoded;
+    return run(context, NULL, fill_by_hand, empty_by_hand, outcome);
 }
 
-static int by_value(const void *a, const void *b)
+static int run_compiled(void *context, bench_outcome *outcome)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    return run(context, LEAT_TYPE(row), fill_by_type, empty_by_type, outcome);
 }
 
-static double median(double *values)
+static int run_described(void *context, bench_outcome *outcome)
 {
-    qsort(values, REPETITIONS, sizeof *values, by_value);
-    return values[REPETITIONS / 2];
+    const task *t = context;
+    return run(t, t->described, fill_by_type, empty_by_type, outcome);
 }
 
 static void make_rows(unsigned shortest, unsigned longest)
@@ -227,35 +236,24 @@ static void make_rows(unsigned shortest, unsigned longest)
     }
 }
 
-static int measure(subject *subjects, int count, int rounds)
+static int setup(bench_case *self, const bench_options *options)
 {
-    for (int s = 0; s < count; s++)
-        run(&subjects[s], 0, rounds / 10 + 1);
-    for (int repetition = 0; repetition < REPETITIONS; repetition++)
-        for (int s = 0; s < count; s++)
-            run(&subjects[s], repetition, rounds);
-    for (int s = 1; s < count; s++)
-        if (memcmp(&subjects[s].encoded, &subjects[0].encoded, sizeof(totals)) != 0 ||
-            memcmp(&subjects[s].decoded, &subjects[0].decoded, sizeof(totals)) != 0) {
-            fprintf(stderr, "bench_codec: %s does not agree with %s\n", subjects[s].name,
-                    subjects[0].name);
-            return 1;
-        }
-    double hand_encode_ns = median(subjects[0].encode_ns);
-    double hand_decode_ns = median(subjects[0].decode_ns);
-    for (int s = 0; s < count; s++) {
-        double encode_ns = median(subjects[s].encode_ns), decode_ns = median(subjects[s].decode_ns);
-        printf("%-10s encode %6.2f ns (%.2f)  decode %6.2f ns (%.2f)  both %6.2f ns (%.2f)\n",
-               subjects[s].name, encode_ns, encode_ns / hand_encode_ns, decode_ns,
-               decode_ns / hand_decode_ns, encode_ns + decode_ns,
-               (encode_ns + decode_ns) / (hand_encode_ns + hand_decode_ns));
-    }
+    task *t = self->context;
+    t->segments = options->quick ? QUICK_SEGMENTS : DEFAULT_SEGMENTS;
+    make_rows(t->shortest, t->longest);
     return 0;
 }
 
 int main(int argc, char **argv)
 {
-    int rounds = argc > 1 && strcmp(argv[1], "--quick") == 0 ? 1 : 300;
+    static const bench_variant parts[] = {
+        {"by hand", run_by_hand, 0}, {"compiled", run_compiled, 0}, {"run time", run_described, 0}};
+    static const bench_variant both[] = {{"by hand", run_by_hand, 0},
+                                         {"compiled", run_compiled, 1.0 / 2},
+                                         {"run time", run_described, 1.0 / 6}};
+    static const unsigned lengths[][2] = {{8, 8}, {1, 15}, {1, 31}, {10, 50}};
+    static const char *const kinds[] = {"encode", "decode", "both"};
+    enum { LENGTHS = sizeof lengths / sizeof *lengths, CASES = 3 * LENGTHS };
     const leat_field_spec fields[] = {{"name", LEAT_SCALAR(LEAT_STR)},
                                       {"a", LEAT_SCALAR(LEAT_I64)},
                                       {"d", LEAT_SCALAR(LEAT_F64)},
@@ -263,19 +261,22 @@ int main(int argc, char **argv)
     const leat_type *described;
     if (leat_type_struct_create(NULL, "row", fields, 4, &described) != LEAT_OK)
         return 1;
-    static const unsigned lengths[][2] = {{8, 8}, {1, 15}, {1, 31}, {10, 50}};
-    int failed = 0;
-    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-        subject subjects[] = {
-            {.name = "by hand", .encode = encode_by_hand, .decode = decode_by_hand},
-            {.name = "compiled", LEAT_TYPE(row), encode_by_type, decode_by_type},
-            {.name = "run time", described, encode_by_type, decode_by_type},
-        };
-        make_rows(lengths[i][0], lengths[i][1]);
-        printf("{str of %u to %u bytes, i64, f64, i64}, ns per record (times by hand)\n",
-               lengths[i][0], lengths[i][1]);
-        failed |= measure(subjects, 3, rounds);
+    task tasks[CASES];
+    bench_case cases[CASES];
+    char names[CASES][24];
+    for (int i = 0; i < CASES; i++) {
+        const unsigned *length = lengths[i / 3];
+        int kind = i % 3;
+        tasks[i] = (task){length[0], length[1], kind != 1, kind != 0, 0, described};
+        snprintf(names[i], sizeof names[i], "%s-%u-%u", kinds[kind], length[0], length[1]);
+        cases[i] = (bench_case){.name = names[i],
+                                .unit = "records",
+                                .variants = kind == 2 ? both : parts,
+                                .variant_count = 3,
+                                .setup = setup,
+                                .context = &tasks[i]};
     }
+    int status = bench_main(argc, argv, "codec", cases, CASES);
     leat_type_release(described);
-    return failed;
+    return status;
 }

@@ -35,7 +35,7 @@ LEAT_JOB(env, argc, argv)
         leat_env_fail(env, LEAT_EINVAL, "usage: start_job.so FD");
         return;
     }
-    a->fd = atoi(argv[1]);
+    a->fd = (int)strtol(argv[1], NULL, 10);
     leat_stream *numbers = leat_rebalance(leat_sequence(env, 1, 1000));
     leat_user_data(leat_parallelism(leat_sink(numbers, note_first), 1), a);
 }
