@@ -31,9 +31,13 @@ init
 {
     byte me = NT, i;
     LOCALS
-    create_scheduler();
-    d_step { home[0] = 0; home[1] = 1; home[2] = 1; }
-    wake(1);
+    atomic {
+        create_scheduler();
+        home[0] = 0;
+        home[1] = 1;
+        home[2] = 1;
+        wake(1)
+    }
     wake(0);
     wake(2);
     destroy_scheduler()

@@ -471,9 +471,7 @@ inline turn_of_consumer(g)
         :: len(line) == 0 -> result = SLEEP; break
         :: else ->
             line?c;
-#ifndef NO_EXCHANGE_IN_POLL
             channel_state[c] = IN_LINE;
-#endif
             read_channel(g);
 #ifdef POLL_AFTER_READ
             channel_state[c] = IN_LINE;
