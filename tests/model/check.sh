@@ -53,7 +53,8 @@ verify() {
     ./pan -n -m1000000 >pan.log 2>&1
     grep -q '^pan:1: \(invalid end state\|assertion violated\)' pan.log && return 1
     # A search that ran out of memory or depth has shown nothing.
-    grep -q 'errors: 0' pan.log && ! grep -qE 'max search depth too small|out of memory|not completed|Interrupted' pan.log && return 0
+    grep -q 'errors: 0' pan.log &&
+        ! grep -qE 'max search depth too small|out of memory|not completed|Interrupted' pan.log && return 0
     return 2
 }
 
@@ -82,7 +83,8 @@ run_mutation() {
     # An error is found soon, so most of the time would go into compiling.
     verify -O0 "$dir" "$@" "-D$mutation"
     if [ $? -eq 1 ]; then
-        printf 'ok - %s finds out %s: %s\n' "$name" "$mutation" "$(sed -nE 's/^pan:1: ([a-z ]+) .*/\1/p' "$dir/pan.log")"
+        printf 'ok - %s finds out %s: %s\n' "$name" "$mutation" \
+            "$(sed -nE 's/^pan:1: ([a-z ]+) .*/\1/p' "$dir/pan.log")"
     else
         printf 'not ok - %s finds out %s\n# %s\n' "$name" "$mutation" "$(tail -n 3 "$dir"/*.log | tr '\n' ' ')"
     fi >"$dir/tap"
