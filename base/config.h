@@ -29,6 +29,7 @@
       "only full segments") \
     K(MAX_RECORD_SIZE, "record.max-size", SIZE, 67108864, 1024, 134217728, \
       "largest encoded record") \
+    K(CHAINING, "chaining", FLAG, 1, 0, 1, "whether operators share tasks at all") \
     K(CHAIN_MIXED_MAX_PARALLELISM, "chaining.mixed-max-parallelism", FLAG, 1, 0, 1, \
       "whether operators of different max parallelism may share a chain") \
     K(SPLIT_SIZE, "source.split-size", SIZE, 8388608, 4096, 1099511627776, \

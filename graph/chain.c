@@ -44,7 +44,7 @@ static bool chainable(const leati_layout *layout, uint32_t e)
     const leati_place *from = &layout->places[leati_place_index(edge->from)];
     const leati_place *to = &layout->places[leati_place_index(edge->to)];
     const leati_node *head = layout->places[from->head].node;
-    if (!layout->env->chaining) // 2
+    if (!leati_config_get(&layout->env->config, LEATI_CONFIG_CHAINING)) // 2
         return false;
     if (strcmp(from->slot_group, to->slot_group) != 0) // 3
         return false;

@@ -21,7 +21,6 @@ leat_err leat_env_create(const leat_env_options *options, leat_env **env)
     leati_arena_init(&made->arena, &made->allocator);
     leati_arena_init(&made->check_arena, &made->allocator);
     made->name = "job";
-    made->chaining = true;
     made->inert = (leat_stream){.env = made, .kind = LEATI_STREAM_INERT};
     *env = made;
     return LEAT_OK;
@@ -85,7 +84,7 @@ void leat_env_set_max_parallelism(leat_env *env, uint32_t max_parallelism)
 
 void leat_env_set_chaining(leat_env *env, bool enabled)
 {
-    env->chaining = enabled;
+    env->config.value[LEATI_CONFIG_CHAINING] = enabled;
 }
 
 void leat_env_set_buffer_timeout(leat_env *env, int64_t timeout_ms)

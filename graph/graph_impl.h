@@ -68,7 +68,6 @@ struct leat_env {
     leati_arena arena;
     const char *name;
     uint32_t max_parallelism; // 0: derived
-    bool chaining;
 
     leati_node **nodes; // by id - 1
     size_t node_count, node_capacity;

@@ -31,7 +31,7 @@ static void put_vertex(leati_strbuf *out, const leati_vertex *vertex)
     leati_strbuf_printf(out, "vertex %" PRIu32 ", parallelism %" PRIu32, vertex->id,
                         vertex->parallelism);
     if (strcmp(vertex->slot_group, "default") != 0) {
-        leati_strbuf_puts(out, ", ");
+        leati_strbuf_puts(out, ", slot group ");
         put_quoted(out, vertex->slot_group);
     }
     leati_strbuf_puts(out, "\";\n");

@@ -51,6 +51,11 @@ leati_node *leati_stream_node(const leat_stream *stream)
     return stream && stream->kind == LEATI_STREAM_OPERATOR ? stream->own.node : NULL;
 }
 
+const leati_node *leati_stream_maker(const leat_stream *stream)
+{
+    return stream && stream->leg_count ? stream->legs[0].node : NULL;
+}
+
 void leati_graph_fault(leat_stream *stream, leat_err err, const char *format, ...)
 {
     if (!leati_stream_env(stream))

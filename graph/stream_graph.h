@@ -135,6 +135,9 @@ const leat_type *leati_stream_type(const leat_stream *stream);
 const leati_key_selector *leati_stream_key(const leat_stream *stream);
 // The node that made the stream, or NULL for a union, a partitioning or an inert stream.
 leati_node *leati_stream_node(const leat_stream *stream);
+// For messages: the operator whose records the stream carries, the first of a union; NULL when
+// inert.
+const leati_node *leati_stream_maker(const leat_stream *stream);
 
 // For those who run the graph.
 const leat_env_options *leati_env_options(const leat_env *env);

@@ -146,7 +146,7 @@ leat_stream *leat_aggregate(leat_stream *keyed, const leat_aggregate_fns *fns,
         return leati_graph_inert(env);
     const char *fault = aggregate_fault(fns, accumulator_type, out_type);
     if (fault)
-        return leati_builder_fault(env, "leat_aggregate", fault);
+        return leati_builder_fault_on(keyed, "leat_aggregate", fault);
     aggregate_config *config = leat_env_alloc(env, sizeof *config);
     if (!config || !leati_graph_hold_type(env, accumulator_type))
         return leati_graph_inert(env);

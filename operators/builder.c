@@ -10,6 +10,17 @@ leat_stream *leati_builder_fault(leat_env *env, const char *call, const char *wh
     return leati_graph_inert(env);
 }
 
+leat_stream *leati_builder_fault_on(leat_stream *in, const char *call, const char *what)
+{
+    leat_env *env = leati_stream_env(in);
+    const leati_node *node = leati_stream_maker(in);
+    if (!node)
+        return leati_builder_fault(env, call, what);
+    leat_env_fail(env, LEAT_EINVAL, "%s on the output of \"%s\" (operator %u): %s", call,
+                  node->name, node->id, what);
+    return leati_graph_inert(env);
+}
+
 bool leati_builder_input(leat_stream *in)
 {
     return leati_stream_type(in) != NULL;

@@ -9,6 +9,9 @@
 // stream. Without an environment nothing can be recorded.
 leat_stream *leati_builder_fault(leat_env *env, const char *call, const char *what);
 
+// The same where there is an input: the fault names the operator that made it.
+leat_stream *leati_builder_fault_on(leat_stream *in, const char *call, const char *what);
+
 // Whether `in` can be an input; a fault is recorded where it is not inert.
 bool leati_builder_input(leat_stream *in);
 

@@ -45,7 +45,7 @@ leat_stream *leat_filter(leat_stream *in, leat_filter_fn fn)
     if (!leati_builder_input(in))
         return leati_graph_inert(env);
     if (!fn)
-        return leati_builder_fault(env, "leat_filter", "the function is NULL");
+        return leati_builder_fault_on(in, "leat_filter", "the function is NULL");
     filter_config *config = leat_env_alloc(env, sizeof *config);
     if (!config)
         return leati_graph_inert(env);

@@ -45,9 +45,9 @@ leat_stream *leat_flat_map(leat_stream *in, leat_flat_map_fn fn, const leat_type
     if (!leati_builder_input(in))
         return leati_graph_inert(env);
     if (!fn)
-        return leati_builder_fault(env, "leat_flat_map", "the function is NULL");
+        return leati_builder_fault_on(in, "leat_flat_map", "the function is NULL");
     if (!out_type)
-        return leati_builder_fault(env, "leat_flat_map", "the output type is NULL");
+        return leati_builder_fault_on(in, "leat_flat_map", "the output type is NULL");
     flat_map_config *config = leat_env_alloc(env, sizeof *config);
     if (!config)
         return leati_graph_inert(env);

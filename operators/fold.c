@@ -133,6 +133,8 @@ static leat_err fold_prefetched(leati_fold *fold, const char *records, size_t si
     uint64_t hashes[MOST_AT_ONCE];
     prefetch(fold, records, size, count, hashes);
     for (uint32_t i = 0; i < count; i++) {
+        if (LEAT_UNLIKELY(leat_ctx_cancelled(fold->base.ctx)))
+            return LEAT_ECANCELLED;
         leati_fold_key key = {hashes[i], records + i * size};
         void *accumulator = leati_keyed_table_find(fold->table, key.hash, key.record);
         leat_err err = fold->ops->fold(fold, &key, key.record, &accumulator);
@@ -151,7 +153,8 @@ leat_err leati_fold_elements(leat_operator *self, const void *records, uint32_t 
     leat_err err = LEAT_OK;
     if (fold->selector->fn || fold->nullable) {
         for (uint32_t i = 0; i < count && err == LEAT_OK; i++)
-            err = leati_fold_element(self, from + i * size, out);
+            err = leat_ctx_cancelled(self->ctx) ? LEAT_ECANCELLED
+                                                : leati_fold_element(self, from + i * size, out);
         return err;
     }
     while (count > 0 && err == LEAT_OK) {

@@ -60,9 +60,9 @@ leat_stream *leat_map(leat_stream *in, leat_map_fn fn, const leat_type *out_type
     if (!leati_builder_input(in))
         return leati_graph_inert(env);
     if (!fn)
-        return leati_builder_fault(env, "leat_map", "the function is NULL");
+        return leati_builder_fault_on(in, "leat_map", "the function is NULL");
     if (!out_type)
-        return leati_builder_fault(env, "leat_map", "the output type is NULL");
+        return leati_builder_fault_on(in, "leat_map", "the output type is NULL");
     map_config *config = leat_env_alloc(env, sizeof *config);
     if (!config)
         return leati_graph_inert(env);

@@ -67,7 +67,7 @@ leat_stream *leat_reduce(leat_stream *keyed, leat_reduce_fn fn)
     if (!leati_builder_input(keyed))
         return leati_graph_inert(env);
     if (!fn)
-        return leati_builder_fault(env, "leat_reduce", "the function is NULL");
+        return leati_builder_fault_on(keyed, "leat_reduce", "the function is NULL");
     reduce_config *config = leat_env_alloc(env, sizeof *config);
     if (!config)
         return leati_graph_inert(env);

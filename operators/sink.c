@@ -58,7 +58,7 @@ leat_stream *leat_sink(leat_stream *in, leat_sink_fn fn)
     if (!leati_builder_input(in))
         return leati_graph_inert(env);
     if (!fn)
-        return leati_builder_fault(env, "leat_sink", "the function is NULL");
+        return leati_builder_fault_on(in, "leat_sink", "the function is NULL");
     sink_config *config = leat_env_alloc(env, sizeof *config);
     if (!config)
         return leati_graph_inert(env);

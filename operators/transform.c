@@ -10,7 +10,7 @@ leat_stream *leat_transform(leat_stream *in, const char *name, const leat_factor
     if (!leati_builder_input(in))
         return leati_graph_inert(env);
     if (!factory || !factory->create)
-        return leati_builder_fault(env, "leat_transform", "the factory is NULL");
+        return leati_builder_fault_on(in, "leat_transform", "the factory is NULL");
     return leati_graph_add(
         env, in,
         &(leati_node_spec){
@@ -23,7 +23,7 @@ leat_stream *leat_transform_sink(leat_stream *in, const char *name, const leat_f
     if (!leati_builder_input(in))
         return leati_graph_inert(env);
     if (!factory || !factory->create)
-        return leati_builder_fault(env, "leat_transform_sink", "the factory is NULL");
+        return leati_builder_fault_on(in, "leat_transform_sink", "the factory is NULL");
     return leati_graph_add(
         env, in,
         &(leati_node_spec){

@@ -12,6 +12,12 @@ static leat_err refuse(leat_operator *self, const void *record, leat_out *out)
     return LEAT_ESTATE;
 }
 
+// Where an output leads that nobody reads.
+static leat_err drop(leat_operator *self, const void *record, leat_out *out)
+{
+    return LEAT_OK;
+}
+
 static leat_err swallow_watermark(leat_operator *self, int64_t watermark, leat_out *out)
 {
     return LEAT_OK;
@@ -21,15 +27,23 @@ static void dispose_nothing(leat_operator *self)
 {
 }
 
-static const leat_operator_ops end_ops = {
+static const leat_operator_ops sink_end_ops = {
     .kind = "end",
     .element = refuse,
     .watermark = swallow_watermark,
     .dispose = dispose_nothing,
 };
 
-// Immutable, so one serves all chains.
-static leat_operator end_of_chain = {.ops = &end_ops};
+static const leat_operator_ops loose_end_ops = {
+    .kind = "end",
+    .element = drop,
+    .watermark = swallow_watermark,
+    .dispose = dispose_nothing,
+};
+
+// Immutable, so these serve all chains.
+static leat_operator end_of_sink = {.ops = &sink_end_ops};
+static leat_operator loose_end = {.ops = &loose_end_ops};
 
 // One output that leads to several: each gets every element.
 typedef struct branch {
@@ -85,9 +99,10 @@ leat_err leat_emit_watermark(leat_out *out, int64_t watermark)
 // --- making ---
 
 leat_err leati_chain_init(leati_chain *chain, const leat_allocator *allocator, leati_task *task,
-                          const leati_vertex *vertex)
+                          const leati_vertex *vertex, const bool *stopping)
 {
-    *chain = (leati_chain){.allocator = allocator, .vertex = vertex, .count = vertex->op_count};
+    *chain = (leati_chain){
+        .allocator = allocator, .vertex = vertex, .count = vertex->op_count, .stopping = stopping};
     chain->ctx = leati_calloc(allocator, chain->count, sizeof *chain->ctx);
     chain->outs = leati_calloc(allocator, chain->count, sizeof *chain->outs);
     chain->branches = leati_calloc(allocator, chain->count, sizeof *chain->branches);
@@ -137,9 +152,17 @@ static uint32_t count_consumers(const leati_chain *chain, uint32_t op,
     return count;
 }
 
-static leat_out out_to(leat_operator *target, leat_out *next)
+static leat_out out_to(const leati_chain *chain, leat_operator *target, leat_out *next)
 {
-    return (leat_out){.element = target->ops->element, .target = target, .next = next};
+    return (leat_out){.element = target->ops->element,
+                      .target = target,
+                      .next = next,
+                      .stopping = chain->stopping};
+}
+
+leat_out leati_chain_entry(leati_chain *chain)
+{
+    return out_to(chain, leati_chain_head(chain), &chain->outs[0]);
 }
 
 static leat_err link_operator(leati_chain *chain, uint32_t op, const leati_chain_exit *exits,
@@ -147,7 +170,8 @@ static leat_err link_operator(leati_chain *chain, uint32_t op, const leati_chain
 {
     uint32_t consumers = count_consumers(chain, op, exits, exit_count);
     if (consumers == 0) {
-        chain->outs[op] = out_to(&end_of_chain, NULL);
+        chain->outs[op] =
+            out_to(chain, chain->ctx[op].node->out_type ? &loose_end : &end_of_sink, NULL);
         return LEAT_OK;
     }
     leat_out *to = &chain->outs[op];
@@ -159,15 +183,15 @@ static leat_err link_operator(leati_chain *chain, uint32_t op, const leati_chain
         b->allocator = chain->allocator;
         b->count = consumers;
         chain->branches[chain->branch_count++] = &b->base;
-        chain->outs[op] = out_to(&b->base, NULL);
+        chain->outs[op] = out_to(chain, &b->base, NULL);
         to = b->outs;
     }
     for (uint32_t i = op + 1; i < chain->count; i++)
         if (chain->vertex->ops[i].parent == op)
-            *to++ = out_to(chain->ctx[i].op, &chain->outs[i]);
+            *to++ = out_to(chain, chain->ctx[i].op, &chain->outs[i]);
     for (uint32_t i = 0; i < exit_count; i++)
         if (exits[i].from_op == op)
-            *to++ = out_to(exits[i].writer, NULL);
+            *to++ = out_to(chain, exits[i].writer, NULL);
     return LEAT_OK;
 }
 

@@ -26,6 +26,7 @@ typedef struct leati_chain {
     const leat_allocator *allocator;
     const leati_vertex *vertex;
     uint32_t count;
+    const bool *stopping;     // atomic, of the job
     leat_ctx *ctx;            // one an operator, parents before children
     leat_out *outs;           // outs[i]: what operator i emits to
     leat_operator **branches; // fan-outs made by build, to be disposed
@@ -34,12 +35,15 @@ typedef struct leati_chain {
 
 // Makes the contexts; the operators themselves are made by build.
 LEAT_MUST_USE leat_err leati_chain_init(leati_chain *chain, const leat_allocator *allocator,
-                                        leati_task *task, const leati_vertex *vertex);
+                                        leati_task *task, const leati_vertex *vertex,
+                                        const bool *stopping);
 void leati_chain_fini(leati_chain *chain);
 // Asks the factories for the operators, head first, links them and their exits, and opens them from
 // the tail to the head.
 LEAT_MUST_USE leat_err leati_chain_open(leati_chain *chain, const leati_chain_exit *exits,
                                         uint32_t exit_count);
+// What feeds the head; once the chain is open.
+leat_out leati_chain_entry(leati_chain *chain);
 // One operator's end of input; LEAT_EAGAIN: call again when output is available. `begun` says that
 // end_input has been called.
 LEAT_MUST_USE leat_err leati_chain_finish(leati_chain *chain, uint32_t op, bool *begun);

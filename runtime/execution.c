@@ -2,6 +2,7 @@
 // The runtime object and the life of jobs on it: start, failure, cancellation, end.
 #include "runtime/execution.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -74,6 +75,22 @@ void leat_runtime_destroy(leat_runtime **runtime)
     *runtime = NULL;
 }
 
+void leati_job_log(const leat_job *job, leat_log_level level, const char *format, ...)
+{
+    const leat_logger *logger = &leati_env_options(job->env)->logger;
+    if (!logger->write || level > logger->level)
+        return;
+    char line[LEATI_FAILURE_TEXT + 128];
+    int length = snprintf(line, sizeof line, "%s: ", job->graph ? job->graph->name : "job");
+    if (length < 0 || (size_t)length >= sizeof line)
+        length = 0;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line + length, sizeof line - (size_t)length, format, args);
+    va_end(args);
+    logger->write(logger->user, level, line);
+}
+
 // --- start ---
 
 static void free_job(leat_job *job)
@@ -132,6 +149,9 @@ leat_err leat_start(leat_runtime *runtime, leat_env *env, leat_job **out)
     job->live = job->task_count;
     for (leati_flusher *flusher = job->flushers; flusher; flusher = flusher->next)
         leati_service_add_tick(runtime->service, &flusher->tick);
+    leati_job_log(job, LEAT_LOG_INFO, "%u tasks, %zu channels on %u workers, digest %s",
+                  job->task_count, job->channel_count, leati_scheduler_workers(runtime->scheduler),
+                  job->graph->digest);
     *out = job;
     for (uint32_t i = 0; i < job->task_count; i++)
         leati_runnable_wake(&job->tasks[i].run);
@@ -161,8 +181,10 @@ void leati_job_fail(leat_job *job, leat_err err, const char *text)
         atomic_store_explicit(&job->state, LEAT_JOB_FAILING, memory_order_relaxed);
     }
     pthread_mutex_unlock(&job->lock);
-    if (first)
-        stop_tasks(job);
+    if (!first)
+        return;
+    leati_job_log(job, LEAT_LOG_INFO, "failing: %s", text);
+    stop_tasks(job);
 }
 
 void leat_job_cancel(leat_job *job)
@@ -196,6 +218,7 @@ void leati_job_task_ended(leat_job *job)
     if (--job->live == 0) {
         atomic_store_explicit(&job->state, final_state(job), memory_order_release);
         job->done = true;
+        leati_job_log(job, LEAT_LOG_INFO, "%s", leat_job_state_name(final_state(job)));
         pthread_cond_broadcast(&job->ended);
     }
     pthread_mutex_unlock(&job->lock);

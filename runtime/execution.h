@@ -75,6 +75,9 @@ struct leat_job {
 
 // The first failure wins; all tasks are told to stop.
 void leati_job_fail(leat_job *job, leat_err err, const char *text);
+// One line for the environment's log, with the job's name.
+void leati_job_log(const leat_job *job, leat_log_level level, const char *format, ...)
+    LEAT_PRINTF(3, 4);
 // A task has ended and will not touch the job any more after this call.
 void leati_job_task_ended(leat_job *job);
 

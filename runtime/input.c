@@ -201,6 +201,8 @@ static leat_err read_channel(leati_task *t, leati_reader *reader, uint32_t *budg
         leat_err err = batches ? take_batch(t, reader, budget) : LEAT_OK;
         if (LEAT_UNLIKELY(err))
             return err;
+        if (batches && leati_task_is_stopping(t))
+            return LEAT_ECANCELLED;
         if (*budget == 0)
             break;
         leati_read got = leati_reader_next(reader, &element);

@@ -184,8 +184,7 @@ static leat_err open_task(leati_task *t)
         err = leati_chain_open(&t->chain, t->exits, t->exit_count);
     if (err)
         return err;
-    leat_operator *head = leati_chain_head(&t->chain);
-    t->head = (leat_out){.element = head->ops->element, .target = head, .next = &t->chain.outs[0]};
+    t->head = leati_chain_entry(&t->chain);
     atomic_store_explicit(&t->can_flush, leati_chain_can_flush(&t->chain), memory_order_relaxed);
     set_stage(t, LEATI_STAGE_RUNNING);
     return LEAT_OK;
@@ -408,7 +407,7 @@ leat_err leati_task_init(leati_task *t, leat_job *job, const leat_allocator *all
     leati_mailbox_init(&t->mailbox);
     leati_runnable_init(&t->run, job->runtime->scheduler, home, task_turn, task_ended);
     stamp(t, leati_clock_ns());
-    return leati_chain_init(&t->chain, allocator, t, vertex);
+    return leati_chain_init(&t->chain, allocator, t, vertex, (const bool *)&job->stopping);
 }
 
 void leati_task_fini(leati_task *t)

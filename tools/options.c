@@ -31,7 +31,7 @@ static const option_info known[] = {
     {"set", required_argument, 'D', {"run", "plan"}},
     {"name", required_argument, OPTION_NAME, {"run", "plan"}},
     {"workers", required_argument, OPTION_WORKERS, {"run"}},
-    {"stats", no_argument, OPTION_STATS, {"run"}},
+    {"stats", optional_argument, OPTION_STATS, {"run"}},
     {"quiet", no_argument, 'q', {"run"}},
     {"format", required_argument, OPTION_FORMAT, {"plan"}},
     {"json", no_argument, OPTION_JSON, {"plan"}},
@@ -128,6 +128,7 @@ static leati_exit take(parser *p, int code, char *value)
         return LEATI_EXIT_OK;
     case OPTION_STATS:
         p->options->stats = true;
+        p->options->stats_file = value;
         return LEATI_EXIT_OK;
     case 'q':
         p->options->quiet = true;

@@ -15,7 +15,8 @@ typedef struct leati_setting {
 // Everything borrows from argv, which `-D key=value` cuts at its first "=".
 typedef struct leati_options {
     bool help, stats, quiet;
-    const char *name; // NULL: not given
+    const char *name;       // NULL: not given
+    const char *stats_file; // NULL: standard error
     leat_plan_format format;
     leati_setting *settings; // in the order in which they were written
     size_t setting_count, setting_capacity;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `leat run`: runs a job file in this process.
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/thread.h"
 #include "tools/progress.h"
@@ -40,6 +42,17 @@ static leati_exit report(const leat_job *job, leat_err err, int caught)
     return LEATI_EXIT_FAILED;
 }
 
+static bool print_stats(const leati_options *options, const leat_job *job, double seconds)
+{
+    FILE *to = options->stats_file ? fopen(options->stats_file, "we") : stderr;
+    if (to)
+        leati_stats_print(to, job, seconds);
+    if (to && (to == stderr || fclose(to) == 0))
+        return true;
+    fprintf(stderr, "leat: --stats=%s: %s\n", options->stats_file, strerror(errno));
+    return false;
+}
+
 static leati_exit run_job(leati_session *session, leati_signals *signals, leat_runtime *runtime)
 {
     leat_job *job = NULL;
@@ -54,8 +67,9 @@ static leati_exit run_job(leati_session *session, leati_signals *signals, leat_r
     double seconds = (double)(leati_clock_ns() - started_ns) / 1e9;
     int caught = leati_signals_unwatch(signals);
     leati_exit status = report(job, err, caught);
-    if (session->options->stats)
-        leati_stats_print(job, seconds);
+    if (session->options->stats && !print_stats(session->options, job, seconds) &&
+        status == LEATI_EXIT_OK)
+        status = LEATI_EXIT_FAILED;
     leat_job_destroy(&job);
     return status;
 }
@@ -113,7 +127,7 @@ static const char usage[] =
     "      --workers N      worker threads (default: one per processor)\n"
     "  -D, --set KEY=VALUE  set a configuration key; `leat config` lists them; repeatable\n"
     "      --name NAME      the job's name (default: that of the job file)\n"
-    "      --stats          at the end, print what each task did to standard error\n"
+    "      --stats[=FILE]   at the end, print what each task did to standard error, or into FILE\n"
     "  -q, --quiet          no progress line\n"
     "  -h, --help           this text\n"
     "\n"

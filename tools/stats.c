@@ -109,21 +109,21 @@ static void widen(size_t *widths, const row *of)
 }
 
 // Words stand left, numbers right.
-static void print_row(const size_t *widths, const row *of)
+static void print_row(FILE *to, const size_t *widths, const row *of)
 {
     for (int i = 0; i < COLUMN_COUNT; i++) {
         const char *text = of->cell[i];
         int blanks = (int)(widths[i] - leati_columns(text));
         if (i == TASK)
-            fprintf(stderr, "%s%*s", text, blanks, "");
+            fprintf(to, "%s%*s", text, blanks, "");
         else if (i == STATE)
-            fprintf(stderr, "  %s\n", text);
+            fprintf(to, "  %s\n", text);
         else
-            fprintf(stderr, "  %*s%s", blanks, "", text);
+            fprintf(to, "  %*s%s", blanks, "", text);
     }
 }
 
-static void print_table(const leat_job *job)
+static void print_table(FILE *to, const leat_job *job)
 {
     row line;
     leat_task_stats stats;
@@ -139,11 +139,11 @@ static void print_table(const leat_job *job)
         format_row(&stats, &line);
         widen(widths, &line);
     }
-    print_row(widths, &heading);
+    print_row(to, widths, &heading);
     for (uint32_t i = 0; i < count; i++) {
         leat_job_task_stats(job, i, &stats);
         format_row(&stats, &line);
-        print_row(widths, &line);
+        print_row(to, widths, &line);
     }
 }
 
@@ -154,7 +154,7 @@ static double wall_ns(const leat_task_stats *stats)
 
 // The bottleneck is the task that has least left to give while others wait for it: the busiest one,
 // provided that any other task was held back.
-static void print_bottleneck(const leat_job *job)
+static void print_bottleneck(FILE *to, const leat_job *job)
 {
     enum { HELD_BACK_PERCENT = 10, BUSY_PERCENT = 50 };
     double most_busy = 0, most_held = 0;
@@ -178,7 +178,7 @@ static void print_bottleneck(const leat_job *job)
         return;
     char name[CELL_SIZE];
     leati_shorten(busiest.name, NAME_COLUMNS, name, sizeof name);
-    fprintf(stderr, "bottleneck: %s (%" PRIu32 "/%" PRIu32 "), %.0f %% busy\n", name,
+    fprintf(to, "bottleneck: %s (%" PRIu32 "/%" PRIu32 "), %.0f %% busy\n", name,
             busiest.subtask + 1, busiest.parallelism, most_busy);
 }
 
@@ -196,13 +196,13 @@ static const char *outcome(leat_job_state state)
     }
 }
 
-void leati_stats_print(const leat_job *job, double seconds)
+void leati_stats_print(FILE *to, const leat_job *job, double seconds)
 {
     char rate[LEATI_SCALED_SIZE];
     uint64_t total = leati_stats_records_read(job);
-    print_table(job);
-    print_bottleneck(job);
+    print_table(to, job);
+    print_bottleneck(to, job);
     leati_scaled(seconds > 0 ? (double)total / seconds : 0, rate);
-    fprintf(stderr, "%s %.3f s: %" PRIu64 " records read, %s%s/s\n",
-            outcome(leat_job_get_state(job)), seconds, total, rate, strchr(rate, ' ') ? "" : " ");
+    fprintf(to, "%s %.3f s: %" PRIu64 " records read, %s%s/s\n", outcome(leat_job_get_state(job)),
+            seconds, total, rate, strchr(rate, ' ') ? "" : " ");
 }

@@ -3,6 +3,8 @@
 #ifndef LEATI_TOOLS_STATS_H
 #define LEATI_TOOLS_STATS_H
 
+#include <stdio.h>
+
 #include "leat/execute.h"
 
 // The records that the sources have read so far.
@@ -12,8 +14,7 @@ uint64_t leati_stats_records_read(const leat_job *job);
 // is 0.
 void leati_stats_percent(const uint64_t *parts, uint32_t *percent, size_t count);
 
-// Prints the table of tasks, the bottleneck if there is one, and how it all went, to standard
-// error.
-void leati_stats_print(const leat_job *job, double seconds);
+// Prints the table of tasks, the bottleneck if there is one, and how it all went.
+void leati_stats_print(FILE *to, const leat_job *job, double seconds);
 
 #endif

@@ -27,7 +27,8 @@ typedef leat_err (*leat_element_fn)(leat_operator *self, const void *record, lea
 struct leat_out {
     leat_element_fn element; // target->ops->element
     leat_operator *target;
-    leat_out *next; // the target's own output
+    leat_out *next;       // the target's own output
+    const bool *stopping; // atomic, of the job: nothing more is to be emitted
 };
 
 // Emits one record downstream. When it returns, the record has been processed by the rest of the
@@ -37,6 +38,8 @@ struct leat_out {
 // (back-pressure); cancelling ends the wait.
 static inline leat_err leat_collect(leat_out *out, const void *record)
 {
+    if (LEAT_UNLIKELY(__atomic_load_n(out->stopping, __ATOMIC_RELAXED)))
+        return LEAT_ECANCELLED;
     return out->element(out->target, record, out->next);
 }
 

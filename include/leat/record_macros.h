@@ -8,10 +8,10 @@
 //
 //     typedef struct {
 //         int64_t id;
-//         address home;                                         // the nested struct itself
-//         leat_list tags;                                       // items are leat_str
-//         leat_dict aliases;                                    // keys are leat_str, values are
-//         leat_list const double *score;                                  // NULL when absent
+//         address home;        // the nested struct itself
+//         leat_list tags;      // items are leat_str
+//         leat_dict aliases;   // keys are leat_str, values are leat_list
+//         const double *score; // NULL when absent
 //     } person;
 //     LEAT_RECORD(person,
 //         LEAT_FIELD(id, LEAT_I64),

@@ -3,7 +3,8 @@
 //
 // Every function takes and returns streams owned by the environment. None returns NULL: after a
 // mistake the fault is kept with the environment and an inert stream comes back, so calls can be
-// nested without checks.
+// nested without checks. Only NULL instead of a stream leaves no trace: it names no environment to
+// keep a fault in.
 #ifndef LEAT_STREAM_H
 #define LEAT_STREAM_H
 
@@ -97,8 +98,7 @@ LEAT_API leat_stream *leat_transform_sink(leat_stream *in, const char *name,
                                           const leat_factory *factory);
 
 // --- settings of the operator that made a stream ---
-// Each returns its
-// argument. On a union or a partitioning, which are no operators, they are faults.
+// Each returns its argument. On a union or a partitioning, which are no operators, they are faults.
 
 LEAT_API leat_stream *leat_name(leat_stream *stream, const char *name);
 // Identifies the operator's state across versions of the job; unique in a job.

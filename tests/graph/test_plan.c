@@ -104,7 +104,7 @@ Test(plan, dot_shows_a_cluster_per_vertex)
                                    "    op3 [label=\"reduce\"];\n"
                                    "  }\n"
                                    "  subgraph cluster_2 {\n"
-                                   "    label=\"vertex 2, parallelism 1, out\";\n"
+                                   "    label=\"vertex 2, parallelism 1, slot group out\";\n"
                                    "    op4 [label=\"print\"];\n"
                                    "  }\n"
                                    "  subgraph cluster_3 {\n"

@@ -191,7 +191,9 @@ static char logged[300];
 
 static void keep_line(void *user, leat_log_level level, const char *line)
 {
-    snprintf(logged, sizeof logged, "%d %s", (int)level, line);
+    // The runtime's own lines, of the job's life, begin with the job's name.
+    if (strncmp(line, "job: ", 5) != 0)
+        snprintf(logged, sizeof logged, "%d %s", (int)level, line);
 }
 
 static int log_sink(leat_ctx *ctx, const void *in)

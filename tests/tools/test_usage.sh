@@ -31,8 +31,8 @@ leat_run run "$lines" -p
 claim 'a missing value is named' refused 2 'a value is missing behind -p'
 leat_run run --workers
 claim 'a missing value of a long option is named' refused 2 'a value is missing behind --workers'
-leat_run run --stats=yes "$lines"
-claim 'a value that is not wanted is refused' refused 2 '--stats takes no value'
+leat_run run --quiet=yes "$lines"
+claim 'a value that is not wanted is refused' refused 2 '--quiet takes no value'
 leat_run plan --format=yaml "$lines"
 claim 'an unknown format lists the formats' refused 2 'yaml' 'text, json, dot'
 leat_run run -p 0 "$lines"
