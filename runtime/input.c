@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "leat/record.h"
+#include "leat/record_codec.h"
 #include "runtime/context.h"
 #include "runtime/task.h"
 
@@ -110,6 +111,20 @@ static leat_err take_event(leati_task *t, const leati_reader *reader, const leat
 
 // --- records ---
 
+// Compiled decoders of types that need no memory are called without a detour; what they refuse goes
+// the long way once more, which tells why.
+static inline leat_err decode(leati_task *t, leat_decoder *decoder, const uint8_t *payload,
+                              uint32_t size, void *to)
+{
+    const leat_type *type = t->input.type;
+    if (LEAT_LIKELY(type->codec && !t->input.uses_scratch && size > 0)) {
+        const uint8_t *end = payload + size;
+        if (LEAT_LIKELY(type->codec->decode(type, payload, end, to, decoder) == end))
+            return LEAT_OK;
+    }
+    return leat_record_decode(type, payload, size, to, t->scratch);
+}
+
 static inline leat_err take_record(leati_task *t, const leati_reader *reader,
                                    leati_element *element)
 {
@@ -122,8 +137,8 @@ static inline leat_err take_record(leati_task *t, const leati_reader *reader,
         element->payload += 8;
         element->size -= 8;
     }
-    leat_err err =
-        leat_record_decode(in->type, element->payload, element->size, in->record, t->scratch);
+    leat_decoder decoder = {.err = LEAT_ECORRUPT};
+    leat_err err = decode(t, &decoder, element->payload, element->size, in->record);
     if (LEAT_UNLIKELY(err))
         return input_error(t, err, reader, "a record that cannot be decoded");
     in->records++;
@@ -158,8 +173,9 @@ static leat_err take_batch(leati_task *t, leati_reader *reader, uint32_t *budget
     uint32_t count = 0, size;
     const uint8_t *payload;
     char *to = in->record;
+    leat_decoder decoder = {.err = LEAT_ECORRUPT};
     while (count < most && (payload = next_plain_record(reader, &size))) {
-        leat_err err = leat_record_decode(in->type, payload, size, to, t->scratch);
+        leat_err err = decode(t, &decoder, payload, size, to);
         if (LEAT_UNLIKELY(err))
             return input_error(t, err, reader, "a record that cannot be decoded");
         to += in->type->size;

@@ -29,7 +29,7 @@
 #include "runtime/valve.h"
 
 // Records that are decoded before the head's `elements` hook gets them.
-enum { LEATI_INPUT_BATCH = 16 };
+enum { LEATI_INPUT_BATCH = 32 };
 
 // The input of a task: channels from all producers of its in-edges.
 typedef struct leati_task_input {
