@@ -112,21 +112,10 @@ static leat_err element_hash_any(leat_operator *op, const void *record, leat_out
     return write_by_hash(writer, leat_key_hash(&key->fields, keyed), record);
 }
 
-static bool may_be_null(const leat_type *type)
-{
-    if (type->kind == LEAT_OPTIONAL)
-        return true;
-    for (uint32_t i = 0; type->kind == LEAT_STRUCT && i < type->field_count; i++)
-        if (may_be_null(type->fields[i].type))
-            return true;
-    return false;
-}
-
 static leat_element_fn choose_hash(leati_writer *writer)
 {
     const leati_key_selector *key = writer->options.key;
-    for (uint32_t i = 0; i < key->fields.count; i++)
-        writer->nullable = writer->nullable || may_be_null(key->fields.part[i].type);
+    writer->nullable = leat_key_can_be_null(&key->fields);
     if (writer->nullable || key->fn)
         return element_hash_any;
     if (writer->count == 1)

@@ -11,16 +11,6 @@ static const char every_update[] = "updates", final_values[] = "final";
 // Records whose finds are overlapped.
 enum { MOST_AT_ONCE = 32 };
 
-static bool may_be_null(const leat_type *type)
-{
-    if (type->kind == LEAT_OPTIONAL)
-        return true;
-    for (uint32_t i = 0; i < type->field_count; i++)
-        if (may_be_null(type->fields[i].type))
-            return true;
-    return false;
-}
-
 void leati_fold_init(leati_fold *fold, const leati_fold_ops *ops, const leati_fold_config *config,
                      const leat_type *accumulator_type)
 {
@@ -37,8 +27,7 @@ leat_err leati_fold_open(leat_operator *self)
     const leat_allocator *allocator = leat_ctx_allocator(self->ctx);
     if (!selector)
         return leati_ctx_error(self->ctx, LEAT_ESTATE, "the input has no key");
-    for (uint32_t i = 0; i < selector->fields.count; i++)
-        fold->nullable |= may_be_null(selector->fields.part[i].type);
+    fold->nullable = leat_key_can_be_null(&selector->fields);
     if (selector->fn) {
         fold->key_record = leati_calloc(allocator, 1, selector->key_type->size);
         if (!fold->key_record)

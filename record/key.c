@@ -110,3 +110,11 @@ bool leat_key_has_null(const leat_key *key, const void *record)
             return true;
     return false;
 }
+
+bool leat_key_can_be_null(const leat_key *key)
+{
+    for (uint32_t i = 0; i < key->count; i++)
+        if (key->part[i].type->kind == LEAT_OPTIONAL)
+            return true;
+    return false;
+}

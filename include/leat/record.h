@@ -104,6 +104,8 @@ LEAT_API bool leat_key_equal(const leat_key *a_key, const void *a, const leat_ke
 LEAT_API int leat_key_compare(const leat_key *key, const void *a, const void *b);
 // Whether some chosen field is an absent optional: such a key is refused ("null key").
 LEAT_API bool leat_key_has_null(const leat_key *key, const void *record);
+// Whether that can be so for any record: some chosen field is an optional.
+LEAT_API bool leat_key_can_be_null(const leat_key *key);
 
 // The same over all fields.
 LEAT_API uint64_t leat_record_hash(const leat_type *type, const void *record);

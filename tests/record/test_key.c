@@ -169,6 +169,7 @@ Test(key, records_of_two_types_can_agree)
     cr_assert(leat_key_init(&from, LEAT_TYPE(trip), "from", NULL, NULL) == LEAT_OK);
     o.from = NULL;
     cr_assert(!leat_key_equal(&work_key, &p, &from, &o));
+    cr_assert(leat_key_can_be_null(&from) && !leat_key_can_be_null(&work_key));
     cr_assert(leat_key_has_null(&from, &o) && !leat_key_has_null(&work_key, &p));
     p.work = NULL;
     cr_assert(leat_key_equal(&work_key, &p, &from, &o) && leat_key_has_null(&work_key, &p));
