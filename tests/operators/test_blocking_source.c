@@ -394,8 +394,10 @@ Test(blocking_source, the_cancel_hook_gets_it_out_of_a_read)
 static int emit_for_ever(const leat_ctx *ctx, leat_source_out *out)
 {
     int64_t n = 0;
-    while ((emit_result = leat_source_emit(out, &n)) == LEAT_OK)
+    leat_err err;
+    while ((err = leat_source_emit(out, &n)) == LEAT_OK)
         n++;
+    emit_result = err;
     return -1;
 }
 
