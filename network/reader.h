@@ -52,6 +52,12 @@ void leati_reader_fini(leati_reader *reader);
 // also in the middle of a payload.
 leati_read leati_reader_next_slow(leati_reader *reader, leati_element *element);
 
+// Bytes consumed so far.
+static inline uint64_t leati_reader_bytes(const leati_reader *reader)
+{
+    return reader->bytes + (uint64_t)(reader->at - reader->start);
+}
+
 static inline leati_read leati_reader_next(leati_reader *reader, leati_element *element)
 {
     size_t left = (size_t)(reader->end - reader->at);

@@ -8,8 +8,6 @@
 #include "operators/sequence.h"
 #include "runtime/context.h"
 
-enum { AVAILABLE_EVERY = 32 };
-
 typedef struct sequence_config {
     int64_t first, last;
 } sequence_config;
@@ -59,8 +57,7 @@ static leat_err sequence_poll(leat_operator *self, leat_out *out, uint32_t max_r
     uint64_t next = (uint64_t)op->next;
     leat_err err = LEAT_OK;
     for (uint64_t i = 0; i < count && err == LEAT_OK; i++) {
-        // Now and then, so that a chain that makes much of each number does not wait inside one.
-        if (i % AVAILABLE_EVERY == AVAILABLE_EVERY - 1 && !leat_out_available(self->ctx)) {
+        if (i > 0 && !leat_out_available(self->ctx)) {
             count = i;
             break;
         }

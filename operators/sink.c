@@ -33,12 +33,19 @@ static leat_err sink_flush(leat_operator *self)
     return LEAT_OK;
 }
 
+// A job that is stopped has counted too.
+static void sink_dispose(leat_operator *self)
+{
+    (void)sink_flush(self);
+    leati_operator_dispose(self);
+}
+
 static const leat_operator_ops sink_ops = {
     .kind = "sink",
     .element = sink_element,
     .flush = sink_flush,
     .close = sink_flush,
-    .dispose = leati_operator_dispose,
+    .dispose = sink_dispose,
 };
 
 static leat_err sink_create(const leat_factory *factory, leat_ctx *ctx, leat_operator **op)

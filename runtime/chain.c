@@ -221,8 +221,11 @@ leat_err leati_chain_finish(leati_chain *chain, uint32_t index, bool *begun)
         *begun = true;
         if (op->ops->end_input)
             err = op->ops->end_input(op, &chain->outs[index]);
+        if (err)
+            return leati_ctx_error(&chain->ctx[index], err, "end_input failed: %s",
+                                   leat_err_message(err));
     }
-    if (!err && op->ops->finish)
+    if (op->ops->finish)
         err = op->ops->finish(op, &chain->outs[index]);
     if (err && err != LEAT_EAGAIN)
         return leati_ctx_error(&chain->ctx[index], err, "finish failed: %s", leat_err_message(err));

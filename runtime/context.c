@@ -129,7 +129,8 @@ leat_err leat_collect_at(leat_ctx *ctx, leat_out *out, const void *record, int64
 
 bool leat_out_available(const leat_ctx *ctx)
 {
-    return !ctx->task->maybe_blocked || leati_task_output_available(ctx->task);
+    const leati_task *t = ctx->task;
+    return !leati_task_hurries(t) && (!t->maybe_blocked || leati_task_output_available(ctx->task));
 }
 
 void leat_ctx_count_in(leat_ctx *ctx, uint64_t records, uint64_t bytes)

@@ -370,7 +370,7 @@ leat_err leati_job_deploy(leat_job *job)
     if (!err)
         err = deploy_exchanges(job);
     if (!err)
-        err = leati_scheduler_reserve(job->runtime->scheduler, min_u32(job->task_count, 2));
+        err = leati_scheduler_reserve(job->runtime->scheduler, min_u32(job->task_count, 1));
     return err;
 }
 

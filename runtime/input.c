@@ -213,7 +213,7 @@ static leat_err read_channel(leati_task *t, leati_reader *reader, uint32_t *budg
 {
     leati_element element;
     bool batches = t->head.target->ops->elements != NULL;
-    while (*budget > 0 && !t->maybe_blocked) {
+    while (*budget > 0 && !t->maybe_blocked && !leati_task_hurries(t)) {
         leat_err err = batches ? take_batch(t, reader, budget) : LEAT_OK;
         if (LEAT_UNLIKELY(err))
             return err;
@@ -255,7 +255,7 @@ leat_err leati_input_step(leati_task *t, uint32_t max, leati_step *step)
         if (t->maybe_blocked && !leati_task_output_available(t))
             return LEAT_OK;
         *step = LEATI_STEP_MORE;
-        if (max == 0)
+        if (max == 0 || leati_task_hurries(t))
             return LEAT_OK;
         *step = LEATI_STEP_IDLE;
         in->current = leati_gate_poll(in->gate);

@@ -20,6 +20,7 @@ static void rouse_for_backlog(leati_scheduler *s, leati_worker *w)
 
 static void let_go_locked(leati_thread *self)
 {
+    atomic_store_explicit(&self->hurry, true, memory_order_relaxed);
     atomic_store_explicit(&self->worker, NULL, memory_order_relaxed);
 }
 
@@ -95,6 +96,7 @@ void leati_scheduler_take_back(leati_scheduler *s)
         atomic_store_explicit(&holder->worker, NULL, memory_order_relaxed);
         w->holder = self;
         atomic_store_explicit(&self->worker, w, memory_order_relaxed);
+        atomic_store_explicit(&self->hurry, false, memory_order_relaxed);
     }
     pthread_mutex_unlock(&w->lock);
     self->lent = NULL;

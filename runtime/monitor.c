@@ -37,6 +37,12 @@ static bool takes_too_long(const leati_worker *w, int64_t now)
            !is_ready(atomic_load_explicit(&w->holder->tid, memory_order_relaxed));
 }
 
+static void let_go_locked(leati_thread *blocked)
+{
+    atomic_store_explicit(&blocked->hurry, true, memory_order_relaxed);
+    atomic_store_explicit(&blocked->worker, NULL, memory_order_relaxed);
+}
+
 // Takes the worker from a holder that did not end its turn. The holder learns of it when it next
 // looks.
 static leati_thread *take_away_locked(leati_worker *w)
@@ -48,10 +54,10 @@ static leati_thread *take_away_locked(leati_worker *w)
         // Without memory or threads for a new one the others have to wait; the next tick tries
         // again.
         if (leati_thread_create(s, w) == LEAT_OK)
-            atomic_store_explicit(&blocked->worker, NULL, memory_order_relaxed);
+            let_go_locked(blocked);
         return NULL;
     }
-    atomic_store_explicit(&blocked->worker, NULL, memory_order_relaxed);
+    let_go_locked(blocked);
     atomic_store_explicit(&spare->worker, w, memory_order_relaxed);
     w->holder = spare;
     return spare;
@@ -65,6 +71,8 @@ static bool look_at(leati_worker *w, int64_t now)
     bool awake = !w->sleeping;
     uint32_t turn = atomic_load_explicit(&w->holder->turns, memory_order_relaxed);
     bool same = w->seen_holder == w->holder && w->seen_turn == turn;
+    if (awake && (turn & 1) && same)
+        atomic_store_explicit(&w->holder->hurry, true, memory_order_relaxed);
     if (!awake || !(turn & 1) || !same) {
         w->seen_holder = w->holder;
         w->seen_turn = turn;

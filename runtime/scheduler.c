@@ -166,8 +166,14 @@ void leati_runnable_wake(leati_runnable *r)
         leati_futex_wake(&r->state);
 }
 
+const _Atomic bool *leati_scheduler_hurry(void)
+{
+    return &current->hurry;
+}
+
 static void give_turn(leati_thread *t, leati_runnable *r)
 {
+    atomic_store_explicit(&t->hurry, false, memory_order_relaxed);
     atomic_fetch_add_explicit(&t->turns, 1, memory_order_relaxed);
     // Clears the notification before the turn looks for its causes.
     atomic_exchange_explicit(&r->state, LEATI_RUN_RUNNING, memory_order_acq_rel);

@@ -74,6 +74,12 @@ void leati_runnable_wake(leati_runnable *runnable);
 
 // --- from inside a turn ---
 
+// A flag of the calling thread that says: end the turn after the record in hand. Raised by the
+// monitor for turns of more than about 5 ms, and when the thread has lost or lent its worker, so
+// that a slow user function holds up its task's own mail and timers for one record only. Looking at
+// it is one relaxed load. Good until the turn ends.
+const _Atomic bool *leati_scheduler_hurry(void);
+
 // Waits in the middle of a turn until `ready(arg)` is true; the worker's other runnables go on
 // meanwhile. `ready` registers for a wake-up of this runnable before it looks. `stop(arg)` ends the
 // wait: LEAT_ECANCELLED. LEAT_ETHREAD when no thread could take over the worker.

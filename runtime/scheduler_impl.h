@@ -51,6 +51,8 @@ struct leati_thread {
     // the worker's lock; the thread that believes to hold a worker checks `holder` under the lock
     // before it relies on that.
     leati_worker *_Atomic worker;
+    // Atomic: the present turn has lasted too long, or others do without it (see scheduler.h).
+    _Atomic bool hurry;
     // Atomic: odd during a turn; what the kernel calls the thread.
     _Atomic uint32_t turns;
     _Atomic int tid;
@@ -99,6 +101,6 @@ void leati_thread_add_spare(leati_thread *thread);
 // A parked spare, taken off the list, or NULL.
 leati_thread *leati_thread_take_spare(leati_scheduler *scheduler);
 
-void *leati_monitor_main(void *scheduler);
+void *leati_monitor_main(void *arg);
 
 #endif

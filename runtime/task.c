@@ -210,8 +210,8 @@ static leat_err run_batches(leati_task *t, leati_step *step)
         int64_t now = leati_clock_ns();
         adapt_batch(t, now - before);
         before = now;
-        if (now - start >= TURN_NS || leati_mailbox_has_mail(&t->mailbox) ||
-            leati_task_is_stopping(t))
+        if (now - start >= TURN_NS || leati_task_hurries(t) ||
+            leati_mailbox_has_mail(&t->mailbox) || leati_task_is_stopping(t))
             return LEAT_OK;
     }
 }
@@ -344,7 +344,7 @@ static void publish_counts(leati_task *t)
     uint64_t bytes_in = t->extra_bytes_in, records_out = t->extra_out,
              bytes_out = t->extra_bytes_out;
     for (uint32_t i = 0; i < t->input.channels; i++)
-        bytes_in += t->input.readers[i].bytes;
+        bytes_in += leati_reader_bytes(&t->input.readers[i]);
     for (uint32_t i = 0; i < t->exit_count; i++) {
         uint64_t records, bytes;
         leati_writer_counts(t->writers[i], &records, &bytes);
@@ -362,6 +362,7 @@ static leati_turn task_turn(leati_runnable *run)
     leati_task *t = leati_task_of_runnable(run);
     account(t, LEATI_GAP_READY);
     t->next_gap = LEATI_GAP_READY;
+    t->hurry = leati_scheduler_hurry();
     leati_turn turn = LEATI_TURN_AGAIN;
     leat_err err = run_stage(t, &turn);
     // A failure that a user function did not pass on is still one.

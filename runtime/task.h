@@ -100,8 +100,9 @@ struct leati_task {
     uint32_t batch;   // records between two looks at the clock
     leat_err failure; // the first error of this task, and its text
     char failure_text[LEATI_FAILURE_TEXT];
-    int64_t flushed_ns; // when readers were last notified because input had run out
-    leati_gap next_gap; // what the time after the present turn is spent on
+    int64_t flushed_ns;        // when readers were last notified because input had run out
+    const _Atomic bool *hurry; // of the present turn
+    leati_gap next_gap;        // what the time after the present turn is spent on
     uint64_t extra_in, extra_bytes_in, extra_out, extra_bytes_out; // counted by sources and sinks
     // Written by the task, read by anyone (relaxed).
     _Atomic int stage;
@@ -121,6 +122,11 @@ void leati_task_fini(leati_task *task);
 // Records the first error of the task. Returns `err`.
 leat_err leati_task_record_failure(leati_task *task, leat_err err, const leat_ctx *ctx,
                                    const char *format, va_list args);
+// Whether the present turn is to end after the record in hand.
+static inline bool leati_task_hurries(const leati_task *task)
+{
+    return atomic_load_explicit(task->hurry, memory_order_relaxed);
+}
 // Whether another record may be started.
 bool leati_task_output_available(leati_task *task);
 bool leati_task_is_stopping(const leati_task *task);

@@ -21,8 +21,8 @@ LEAT_MUST_USE leat_err leati_valve_create(const leat_allocator *allocator, uint3
                                           leati_valve **valve);
 void leati_valve_destroy(leati_valve **valve);
 // A watermark, a status, or the end of one channel.
-leati_valve_output leati_valve_watermark(leati_valve *valve, uint32_t channel, int64_t watermark);
-leati_valve_output leati_valve_status(leati_valve *valve, uint32_t channel, bool idle);
-leati_valve_output leati_valve_finished(leati_valve *valve, uint32_t channel);
+leati_valve_output leati_valve_watermark(leati_valve *v, uint32_t index, int64_t watermark);
+leati_valve_output leati_valve_status(leati_valve *v, uint32_t index, bool idle);
+leati_valve_output leati_valve_finished(leati_valve *v, uint32_t index);
 
 #endif

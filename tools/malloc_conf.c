@@ -5,6 +5,7 @@
 //
 // thp and metadata_thp: with huge pages an idle process takes 18 MB instead of 5, and one with much
 // state a quarter more.
+// narenas: when memory for a further arena cannot be had, jemalloc goes on with none and crashes.
 // background_thread: without it, memory that idle threads have freed never goes back to the system.
 // One such thread is enough, and jemalloc would make one for each processor.
 #include <jemalloc/jemalloc.h>
@@ -14,4 +15,4 @@
 // jemalloc looks this symbol up when the program starts. The environment variable MALLOC_CONF is
 // read after it and wins.
 LEAT_API const char *malloc_conf =
-    "thp:never,metadata_thp:disabled,background_thread:true,max_background_threads:1";
+    "narenas:1,thp:never,metadata_thp:disabled,background_thread:true,max_background_threads:1";

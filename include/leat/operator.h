@@ -79,7 +79,8 @@ struct leat_factory {
 // Sends a watermark downstream. Values that do not advance are the caller's mistake and are ignored
 // by the receiver.
 LEAT_API leat_err leat_emit_watermark(leat_out *out, int64_t watermark);
-// Whether the task could start another record without waiting for a segment. Cheap.
+// Whether the task may start another record now: its output has room and its turn is not over.
+// Cheap; sources ask it between records, and return when it says no.
 LEAT_API bool leat_out_available(const leat_ctx *ctx);
 // Arranges one wake-up of this task when `fd` becomes readable or reports an error; then poll is
 // called again. The descriptor must stay open until then or until dispose. LEAT_EINVAL for

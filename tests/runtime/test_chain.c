@@ -59,7 +59,7 @@ static const struct {
     {'w', "c1 c2 c3 o3 o2 o1 e1 e2 e3 w1 w2 d1 d2 d3",
      "items -> t1 -> t2 -> t3 (1/1): input or output failed"},
     {'E', "c1 c2 c3 o3 o2 o1 e1 e2 e3 w1 w2 w3 E1 F1 E2 d1 d2 d3",
-     "t2 (1/1): finish failed: input or output failed"},
+     "t2 (1/1): end_input failed: input or output failed"},
     {'F', "c1 c2 c3 o3 o2 o1 e1 e2 e3 w1 w2 w3 E1 F1 E2 F2 d1 d2 d3",
      "t2 (1/1): finish failed: input or output failed"},
     {'C', "c1 c2 c3 o3 o2 o1 e1 e2 e3 w1 w2 w3 E1 F1 E2 F2 E3 F3 C1 C2 d1 d2 d3",
