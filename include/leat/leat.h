@@ -5,6 +5,7 @@
 
 #include "leat/alloc.h"
 #include "leat/base.h"
+#include "leat/csv.h"
 #include "leat/env.h"
 #include "leat/error.h"
 #include "leat/execute.h"
@@ -12,6 +13,7 @@
 #include "leat/job.h"
 #include "leat/log.h"
 #include "leat/operator.h"
+#include "leat/parse.h"
 #include "leat/plan.h"
 #include "leat/record.h"
 #include "leat/stream.h"
