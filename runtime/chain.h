@@ -14,6 +14,7 @@ struct leat_ctx {
     leati_task *task;
     const leati_node *node;
     leat_operator *op; // NULL before it was made
+    _Atomic(struct leati_metric *) metrics; // what user functions registered: runtime/metrics.h
 };
 
 // A record writer of the task, and which operator of the chain it serves.
