@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 
-// What the operator's detail says; the shorter text replaces the longer one where it stands.
+// What the operator's detail begins with; the shorter text replaces the longer one.
 static const char every_update[] = "updates", final_values[] = "final";
 
 // Records whose finds are overlapped.
@@ -92,6 +92,20 @@ leat_err leati_fold_own(leati_fold *fold, void **accumulator)
     return LEAT_LIKELY(*accumulator != NULL) ? LEAT_OK : no_memory(fold);
 }
 
+void leati_fold_key_text(const leati_fold *fold, const leati_fold_key *key, char *text, size_t size)
+{
+    const leat_key *fields = &fold->selector->fields;
+    size_t at = 0;
+    for (uint32_t i = 0; i < fields->count && at < size; i++) {
+        if (i > 0)
+            text[at++] = ',';
+        at += leat_record_json(fields->part[i].type,
+                               (const char *)key->record + fields->part[i].offset, text + at,
+                               size - at);
+    }
+    text[at < size ? at : size - 1] = '\0';
+}
+
 leat_err leati_fold_element(leat_operator *self, const void *record, leat_out *out)
 {
     leati_fold *fold = (leati_fold *)self;
@@ -100,7 +114,7 @@ leat_err leati_fold_element(leat_operator *self, const void *record, leat_out *o
     leat_err err = find(fold, record, &key, &accumulator);
     if (LEAT_LIKELY(err == LEAT_OK))
         err = fold->ops->fold(fold, &key, record, &accumulator);
-    if (LEAT_UNLIKELY(err != LEAT_OK) || fold->final_only)
+    if (LEAT_UNLIKELY(err != LEAT_OK) || fold->final_only || LEAT_UNLIKELY(!accumulator))
         return err;
     return fold->ops->emit(fold, accumulator, out);
 }
@@ -187,20 +201,31 @@ leat_err leati_fold_finish(leat_operator *self, leat_out *out)
     return LEAT_OK;
 }
 
+static bool is_fold(const leati_node *node)
+{
+    return node && (node->factory.create == leati_reduce_create ||
+                    node->factory.create == leati_aggregate_create ||
+                    node->factory.create == leati_rolling_create);
+}
+
 leat_stream *leat_final_only(leat_stream *folded)
 {
     leati_node *node = leati_stream_node(folded);
     if (!node && !leati_stream_type(folded))
         return folded ? folded : leati_graph_inert(NULL);
-    if (!node || (node->factory.create != leati_reduce_create &&
-                  node->factory.create != leati_aggregate_create)) {
+    if (!is_fold(node)) {
         leati_graph_fault(folded, LEAT_EGRAPH,
-                          "leat_final_only: only reduce and aggregate have final values");
+                          "leat_final_only: only reduce, aggregate, sum and its kin have final "
+                          "values");
         return folded;
     }
     // The settings are written by the builder alone, which allocated them.
     ((leati_fold_config *)node->factory.config)->final_only = true;
-    if (node->detail && strcmp(node->detail, every_update) == 0)
-        memcpy(node->detail, final_values, sizeof final_values);
+    size_t length = sizeof every_update - 1;
+    if (node->detail && strncmp(node->detail, every_update, length) == 0) {
+        memmove(node->detail + sizeof final_values - 1, node->detail + length,
+                strlen(node->detail) - length + 1);
+        memcpy(node->detail, final_values, sizeof final_values - 1);
+    }
     return folded;
 }

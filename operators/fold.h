@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the folding operators (reduce, aggregate) share: finding the accumulator of a record's key,
-// and walking all accumulators at the end when only final values are wanted.
+// What the folding operators (reduce, aggregate, sum and its kin) share: finding the accumulator of
+// a record's key, and walking all accumulators at the end when only final values are wanted.
 #ifndef LEATI_OPERATORS_FOLD_H
 #define LEATI_OPERATORS_FOLD_H
 
@@ -17,6 +17,7 @@ typedef struct leati_fold_config {
 // What leat_final_only knows folding operators by.
 leat_err leati_reduce_create(const leat_factory *factory, leat_ctx *ctx, leat_operator **op);
 leat_err leati_aggregate_create(const leat_factory *factory, leat_ctx *ctx, leat_operator **op);
+leat_err leati_rolling_create(const leat_factory *factory, leat_ctx *ctx, leat_operator **op);
 
 typedef struct leati_fold leati_fold;
 
@@ -27,7 +28,8 @@ typedef struct leati_fold_key {
 } leati_fold_key;
 
 // What distinguishes one folding operator from another: how it folds a record into `*accumulator`
-// (NULL: the first of its key, to be inserted), and how it emits one.
+// (NULL: the first of its key, to be inserted), and how it emits one. A fold that leaves NULL there
+// has rejected the record: nothing is emitted for it.
 typedef struct leati_fold_ops {
     leat_err (*fold)(leati_fold *fold, const leati_fold_key *key, const void *record,
                      void **accumulator);
@@ -63,5 +65,8 @@ leat_err leati_fold_insert(leati_fold *fold, const leati_fold_key *key, const vo
                            void **accumulator);
 // The same: after a user function has changed the accumulator.
 leat_err leati_fold_own(leati_fold *fold, void **accumulator);
+// The key as JSON, for messages: at most `size` bytes with the NUL, cut where it is longer.
+void leati_fold_key_text(const leati_fold *fold, const leati_fold_key *key, char *text,
+                         size_t size);
 
 #endif

@@ -15,7 +15,9 @@
 #include "leat/operator.h"
 #include "leat/parse.h"
 #include "leat/plan.h"
+#include "leat/project.h"
 #include "leat/record.h"
+#include "leat/rolling.h"
 #include "leat/stream.h"
 #include "leat/type.h"
 
