@@ -60,14 +60,17 @@ static bool chainable(const leati_layout *layout, uint32_t e)
 }
 
 // An operator of several inputs with HEAD_WITH_SOURCES takes in, per input, a source that feeds
-// nothing else.
+// nothing else; and any such operator the end of its feedback loop.
 static void absorb_sources(leati_layout *layout, uint32_t n)
 {
     const leati_place *place = &layout->places[n];
+    bool with_sources = place->node->chaining == LEATI_CHAIN_HEAD_WITH_SOURCES;
     for (uint32_t i = 0; i < place->in_count; i++) {
         uint32_t e = layout->in_edges[place->first_in + i];
         uint32_t source = leati_place_index(layout->env->edges[e].from);
-        if (layout->places[source].out_count == 1 && chainable(layout, e))
+        bool feedback = layout->places[source].node->flags & LEATI_NODE_FEEDBACK;
+        if (feedback || (with_sources && layout->places[source].out_count == 1 &&
+                         is_new_style_source(layout->places[source].node) && chainable(layout, e)))
             layout->places[source].absorbed_by = n;
     }
 }
@@ -83,8 +86,7 @@ void leati_layout_chain(leati_layout *layout)
         if (e != LEATI_NONE && chainable(layout, e)) {
             place->chained_edge = e;
             place->head = layout->places[leati_place_index(layout->env->edges[e].from)].head;
-        } else if (place->node->input_count > 1 &&
-                   place->node->chaining == LEATI_CHAIN_HEAD_WITH_SOURCES) {
+        } else if (place->node->input_count > 1) {
             absorb_sources(layout, n);
         }
     }

@@ -189,6 +189,7 @@ static void take_op(cursor *in, leati_chain_op *op)
     op->absorbed = !at_nil(in);
     if (op->absorbed)
         op->absorbed_input = take_u32(in, "an absorbed source's input", 0, LEATI_MAX_LEGS);
+    op->side = take_text(in, "an operator's side output", true);
 }
 
 static void take_vertex(cursor *in, leati_vertex *vertex)
@@ -216,6 +217,7 @@ static void take_edge(cursor *in, leati_job_edge *edge)
     edge->buffer_timeout_ms = take_int(in, "an exchange's buffer timeout", -1, 86400000);
     edge->key_text = take_text(in, "an exchange's key", true);
     edge->blocking = take_u32(in, "whether an exchange is blocking", 0, 1);
+    edge->side = take_text(in, "an exchange's side output", true);
 }
 
 static void take_graph(cursor *in, leati_job_graph *graph)

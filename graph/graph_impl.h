@@ -20,6 +20,8 @@ enum { LEATI_NODE_BROKEN = 1 << 16 };
 // partitionings of any nesting need no nodes and no recursion.
 typedef struct leati_leg {
     leati_node *node;
+    const char *side;      // the tag of the side output, or NULL for the main one
+    const leat_type *type; // of the records, in the layout in which `node` emits them
     leati_partitioner partitioner;
     const leati_key_selector *key; // LEATI_PARTITION_HASH
     leat_partition_fn custom;      // LEATI_PARTITION_CUSTOM
@@ -31,6 +33,7 @@ typedef enum leati_stream_kind {
     LEATI_STREAM_OPERATOR,
     LEATI_STREAM_UNION,
     LEATI_STREAM_PARTITIONING,
+    LEATI_STREAM_SIDE, // a side output
 } leati_stream_kind;
 
 struct leat_stream {

@@ -46,6 +46,8 @@ static void put_place(const leati_layout *layout, const leati_place *place, leat
         // As written and not as resolved: that would change with the parallelism.
         put_u64(out, edge->partitioner);
         put_text(out, edge->key ? edge->key->text : "");
+        if (edge->side)
+            put_text(out, edge->side);
     }
 }
 

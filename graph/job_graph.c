@@ -77,6 +77,7 @@ static leat_err fill_op(builder *b, const leati_place *place, uint32_t parent, l
     *op = (leati_chain_op){
         .node = node,
         .parent = parent,
+        .side = "",
         .node_id = node->id,
         .kind = copy_text(b, node->kind, &err),
         .name = copy_text(b, node->name, &err),
@@ -126,12 +127,14 @@ static leat_err count_op(builder *b, leati_vertex *vertex, uint32_t n)
 static leat_err place_op(builder *b, leati_vertex *vertex, uint32_t n)
 {
     const leati_place *place = &b->layout->places[n];
-    uint32_t parent = 0;
-    if (place->chained_edge != LEATI_NONE) {
-        const leati_edge *edge = &b->layout->env->edges[place->chained_edge];
-        parent = b->layout->places[leati_place_index(edge->from)].op;
-    }
-    return fill_op(b, place, parent, &vertex->ops[place->op]);
+    leati_chain_op *op = &vertex->ops[place->op];
+    if (place->chained_edge == LEATI_NONE)
+        return fill_op(b, place, 0, op);
+    const leati_edge *edge = &b->layout->env->edges[place->chained_edge];
+    leat_err err = fill_op(b, place, b->layout->places[leati_place_index(edge->from)].op, op);
+    if (edge->side)
+        op->side = copy_text(b, edge->side, &err);
+    return err;
 }
 
 // Absorbed sources come after the tree, in the order of their inputs.
@@ -219,6 +222,7 @@ static leat_err fill_edge(builder *b, uint32_t e, leati_job_edge *to)
     *to = (leati_job_edge){
         .from_vertex = from->vertex,
         .from_op = from->op,
+        .side = copy_text(b, edge->side ? edge->side : "", &err),
         .to_vertex = layout->places[leati_place_index(edge->to)].vertex,
         .input = edge->input,
         .partitioner = layout->partitioners[e],
@@ -229,7 +233,7 @@ static leat_err fill_edge(builder *b, uint32_t e, leati_job_edge *to)
                 ? edge->from->buffer_timeout_ms
                 : leati_config_get(&layout->env->config, LEATI_CONFIG_BUFFER_TIMEOUT),
         .key_text = copy_text(b, hashed ? edge->key->text : "", &err),
-        .type = edge->from->out_type,
+        .type = edge->type,
         .key = hashed ? edge->key : NULL,
         .custom = edge->custom,
         .blocking = edge->blocking,

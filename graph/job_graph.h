@@ -14,6 +14,7 @@
 typedef struct leati_chain_op {
     const leati_node *node; // NULL in a graph that was decoded from bytes
     uint32_t parent;        // index in the chain; the head is its own parent
+    const char *side; // the tag of the parent's side output that feeds it; "" for the main one
     // Copies that do not need the node, so that a decoded graph can be printed and scheduled.
     uint32_t node_id;
     const char *kind, *name, *uid, *detail;
@@ -30,6 +31,7 @@ typedef struct leati_vertex leati_vertex;
 // An exchange: all channels from the subtasks of one vertex to those of another.
 typedef struct leati_job_edge {
     uint32_t from_vertex, from_op; // from_op: index of the emitting operator in its chain
+    const char *side;              // the tag of its side output; "" for the main one
     uint32_t to_vertex, input;
     leati_partitioner partitioner;
     int64_t buffer_timeout_ms;

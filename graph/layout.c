@@ -17,7 +17,7 @@ static uint32_t default_max_parallelism(uint32_t parallelism)
 
 static void resolve_node(leati_layout *layout, leati_place *place)
 {
-    const leati_node *node = place->node;
+    const leati_node *node = place->node->peer ? place->node->peer : place->node;
     uint32_t preset = node->flags & LEATI_NODE_NON_PARALLEL ? 1 : leat_env_parallelism(layout->env);
     place->parallelism = node->parallelism ? node->parallelism : preset;
     place->max_parallelism = node->max_parallelism ? node->max_parallelism

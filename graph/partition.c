@@ -17,8 +17,11 @@ static leat_stream *partitioning_create(const leat_stream *in, leati_partitioner
         return NULL;
     }
     for (size_t i = 0; i < in->leg_count; i++)
-        legs[i] = (leati_leg){
-            .node = in->legs[i].node, .partitioner = partitioner, .blocking = in->legs[i].blocking};
+        legs[i] = (leati_leg){.node = in->legs[i].node,
+                              .side = in->legs[i].side,
+                              .type = in->legs[i].type,
+                              .partitioner = partitioner,
+                              .blocking = in->legs[i].blocking};
     *stream = (leat_stream){.env = env,
                             .kind = LEATI_STREAM_PARTITIONING,
                             .type = in->type,
@@ -91,19 +94,18 @@ leat_stream *leat_blocking_exchange(leat_stream *in)
 
 // --- keys ---
 
-// Whether values of both types, which are of equal structure, lie alike in memory: types are equal
-// by structure, so streams of different C structs may meet in a union.
-static bool same_layout(const leat_type *a, const leat_type *b)
+bool leati_type_same_layout(const leat_type *a, const leat_type *b)
 {
     if (!a || !b || a == b)
         return a == b;
-    if (a->size != b->size || a->field_count != b->field_count)
+    if (a->kind != b->kind || a->size != b->size || a->field_count != b->field_count)
         return false;
     for (uint32_t i = 0; i < a->field_count; i++)
         if (a->fields[i].offset != b->fields[i].offset ||
-            !same_layout(a->fields[i].type, b->fields[i].type))
+            strcmp(a->fields[i].name, b->fields[i].name) != 0 ||
+            !leati_type_same_layout(a->fields[i].type, b->fields[i].type))
             return false;
-    return same_layout(a->element, b->element) && same_layout(a->key, b->key);
+    return leati_type_same_layout(a->element, b->element) && leati_type_same_layout(a->key, b->key);
 }
 
 // The field names as they show in pictures and in the digest: "user, country", whatever the blanks
@@ -180,13 +182,13 @@ static const leati_key_selector *selector_create(const key_call *call, const lea
 // The selector for one leg of the stream: the stream's own unless the leg's records lie differently
 // in memory.
 static const leati_key_selector *selector_of_leg(const key_call *call, const leat_stream *keyed,
-                                                 const leati_node *node)
+                                                 const leati_leg *leg)
 {
-    if (same_layout(node->out_type, keyed->type))
+    if (leati_type_same_layout(leg->type, keyed->type))
         return keyed->key;
     if (!call->fn)
-        return selector_create(call, node->out_type);
-    leati_fault_add(keyed->env, node, LEAT_ETYPE,
+        return selector_create(call, leg->type);
+    leati_fault_add(keyed->env, leg->node, LEAT_ETYPE,
                     "leat_key_by_fn: its records lie differently in memory than those of the "
                     "union's first stream, which the function is for");
     return NULL;
@@ -201,7 +203,7 @@ static leat_stream *keyed_create(const key_call *call)
     if (!keyed->key)
         return NULL;
     for (size_t i = 0; i < keyed->leg_count; i++) {
-        keyed->legs[i].key = selector_of_leg(call, keyed, keyed->legs[i].node);
+        keyed->legs[i].key = selector_of_leg(call, keyed, &keyed->legs[i]);
         if (!keyed->legs[i].key)
             return NULL;
     }

@@ -41,8 +41,14 @@ static void put_vertex(leati_strbuf *out, const leati_vertex *vertex)
         uint32_t own = vertex->ops[i].node_id;
         uint32_t other = vertex->ops[vertex->ops[i].parent].node_id;
         bool absorbed = vertex->ops[i].absorbed;
-        leati_strbuf_printf(out, "    op%" PRIu32 " -> op%" PRIu32 ";\n", absorbed ? own : other,
+        leati_strbuf_printf(out, "    op%" PRIu32 " -> op%" PRIu32, absorbed ? own : other,
                             absorbed ? other : own);
+        if (vertex->ops[i].side[0]) {
+            leati_strbuf_puts(out, " [label=\"");
+            put_quoted(out, vertex->ops[i].side);
+            leati_strbuf_puts(out, "\"]");
+        }
+        leati_strbuf_puts(out, ";\n");
     }
     leati_strbuf_puts(out, "  }\n");
 }
@@ -56,6 +62,10 @@ static void put_edge(leati_strbuf *out, const leati_job_graph *graph, const leat
     if (edge->key_text[0]) {
         leati_strbuf_puts(out, "\\n");
         put_quoted(out, edge->key_text);
+    }
+    if (edge->side[0]) {
+        leati_strbuf_puts(out, "\\n");
+        put_quoted(out, edge->side);
     }
     leati_strbuf_puts(out, "\"];\n");
 }

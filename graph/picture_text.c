@@ -71,8 +71,12 @@ static void put_op(leati_strbuf *out, const leati_vertex *vertex, uint32_t i, si
     if (op->absorbed)
         leati_strbuf_printf(out, "  feeds input %" PRIu32 " of %" PRIu32, op->absorbed_input,
                             vertex->ops[0].node_id);
-    else if (i > 0 && op->parent != i - 1)
+    else if (i > 0 && (op->parent != i - 1 || op->side[0]))
         leati_strbuf_printf(out, "  after %" PRIu32, vertex->ops[op->parent].node_id);
+    if (op->side[0]) {
+        leati_strbuf_puts(out, "'s side output ");
+        put_clean(out, op->side);
+    }
     leati_strbuf_putc(out, '\n');
 }
 
@@ -99,6 +103,10 @@ static void put_edge(leati_strbuf *out, const leati_job_graph *graph, const leat
     put_clean(out, edge->key_text);
     if (from->op_count > 1)
         leati_strbuf_printf(out, ", from %" PRIu32, from->ops[edge->from_op].node_id);
+    if (edge->side[0]) {
+        leati_strbuf_puts(out, ", side output ");
+        put_clean(out, edge->side);
+    }
     if (edge->blocking) {
         leati_strbuf_puts(out, ", read when complete\n");
         return;
@@ -114,10 +122,10 @@ static bool is_consumed(const leati_picture *picture, const leati_vertex *vertex
 {
     const leati_job_graph *graph = picture->graph;
     for (uint32_t j = i + 1; j < vertex->op_count; j++)
-        if (vertex->ops[j].parent == i)
+        if (vertex->ops[j].parent == i && !vertex->ops[j].side[0])
             return true;
     for (uint32_t e = picture->first_edge[vertex->id]; e < picture->first_edge[vertex->id + 1]; e++)
-        if (graph->edges[e].from_op == i)
+        if (graph->edges[e].from_op == i && !graph->edges[e].side[0])
             return true;
     return vertex->ops[i].absorbed;
 }

@@ -7,8 +7,9 @@
 
 leati_node *leati_stream_settable(leat_stream *stream, const char *call)
 {
-    static const char *const what[] = {
-        [LEATI_STREAM_UNION] = "union", [LEATI_STREAM_PARTITIONING] = "partitioning or key_by"};
+    static const char *const what[] = {[LEATI_STREAM_UNION] = "union",
+                                       [LEATI_STREAM_PARTITIONING] = "partitioning or key_by",
+                                       [LEATI_STREAM_SIDE] = "side output"};
     if (!stream || stream->kind == LEATI_STREAM_INERT)
         return NULL;
     if (stream->kind == LEATI_STREAM_OPERATOR)
@@ -125,6 +126,34 @@ leat_stream *leat_own_worker(leat_stream *stream)
     leati_node *node = leati_stream_settable(stream, "leat_own_worker");
     if (node)
         node->flags |= LEATI_NODE_OWN_WORKER;
+    return same(stream);
+}
+
+leat_stream *leat_non_parallel(leat_stream *stream)
+{
+    leati_node *node = leati_stream_settable(stream, "leat_non_parallel");
+    if (node)
+        node->flags |= LEATI_NODE_NON_PARALLEL;
+    return same(stream);
+}
+
+leat_stream *leat_rich(leat_stream *stream, leat_open_fn open, leat_close_fn close)
+{
+    leati_node *node = leati_stream_settable(stream, "leat_rich");
+    if (node) {
+        node->open = open;
+        node->close = close;
+    }
+    return same(stream);
+}
+
+leat_stream *leat_on_error(leat_stream *stream, leat_on_error_policy policy)
+{
+    leati_node *node = leati_stream_settable(stream, "leat_on_error");
+    if (node && policy != LEAT_ON_ERROR_FAIL && policy != LEAT_ON_ERROR_SKIP)
+        leati_fault_add(stream->env, node, LEAT_EINVAL, "leat_on_error: %d is no policy", policy);
+    else if (node)
+        node->on_error = policy;
     return same(stream);
 }
 

@@ -150,6 +150,8 @@ static bool add_edges(leat_env *env, leati_node *node, uint32_t input, const lea
     for (size_t i = 0; i < in->leg_count; i++)
         env->edges[env->edge_count++] = (leati_edge){
             .from = in->legs[i].node,
+            .side = in->legs[i].side,
+            .type = in->legs[i].type,
             .to = node,
             .input = input,
             .partitioner = in->legs[i].partitioner,
@@ -207,7 +209,7 @@ leat_stream *leati_graph_add_inputs(leat_env *env, leat_stream *const *ins, uint
         .env = env,
         .kind = LEATI_STREAM_OPERATOR,
         .type = node->out_type,
-        .own = {.node = node, .partitioner = LEATI_PARTITION_DEFAULT},
+        .own = {.node = node, .type = node->out_type, .partitioner = LEATI_PARTITION_DEFAULT},
         .leg_count = 1,
     };
     stream->legs = &stream->own;

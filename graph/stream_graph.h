@@ -8,6 +8,8 @@
 #include "leat/env.h"
 #include "leat/operator.h"
 #include "leat/record.h"
+#include "leat/reject.h"
+#include "leat/side_output.h"
 #include "leat/stream.h"
 
 // Values are frozen: they enter digests and the msgpack form.
@@ -51,10 +53,12 @@ typedef struct leati_input {
 
 typedef struct leati_edge {
     leati_node *from;
+    const char *side;      // the tag of the side output of `from`, or NULL for its main output
+    const leat_type *type; // of the records, in the layout of `from`
     leati_node *to;
     uint32_t input; // which input of `to`; a union gives several edges with the same ordinal
     leati_partitioner partitioner;
-    const leati_key_selector *key; // LEATI_PARTITION_HASH; over the layout of from->out_type
+    const leati_key_selector *key; // LEATI_PARTITION_HASH; over the layout of `type`
     leat_partition_fn custom;      // LEATI_PARTITION_CUSTOM
     bool blocking;                 // consumed when the producers have ended
 } leati_edge;
@@ -69,7 +73,12 @@ enum {
     LEATI_NODE_NON_PARALLEL = 16, // parallelism other than 1 is a fault
     LEATI_NODE_NEEDS_KEY = 32,    // its input must be keyed
     LEATI_NODE_OWN_WORKER = 64,   // its tasks get a worker each
+    // A source that its consumer, an operator of several inputs, absorbs whatever the chaining is.
+    LEATI_NODE_FEEDBACK = 128,
 };
+
+// The tag of the side output that rejected records go to; tags of users contain no blank.
+#define LEATI_REJECTS "rejected records"
 
 struct leati_node {
     uint32_t id; // 1, 2, … in the order of creation
@@ -89,6 +98,12 @@ struct leati_node {
     uint32_t input_count;          // 0 for sources
     leat_factory factory;
     void *user_data;
+    leat_open_fn open;   // the user's, or NULL
+    leat_close_fn close; // the user's, or NULL
+    leat_on_error_policy on_error;
+    const leat_type *reject_type; // {error, record}; NULL unless somebody reads the rejects
+    // Its parallelism is always that of this node (the two ends of a feedback loop); or NULL.
+    const leati_node *peer;
     // What of the operator's settings shows in pictures and enters the digest ("updates", the paths
     // of a source …); may be NULL.
     char *detail;
@@ -115,6 +130,9 @@ leat_stream *leati_graph_add(leat_env *env, leat_stream *in, const leati_node_sp
 // The same with several inputs, whose ordinals are their places in the array.
 leat_stream *leati_graph_add_inputs(leat_env *env, leat_stream *const *ins, uint32_t in_count,
                                     const leati_node_spec *spec);
+// A side output of the operator that made `stream`, which is a stream of an operator, under a name
+// that is copied.
+leat_stream *leati_graph_side(leat_stream *stream, const char *side, const leat_type *type);
 // The inert stream that stands for a fault already recorded; never NULL. Without an environment
 // (the caller was given a NULL stream) it is a constant that takes no faults.
 leat_stream *leati_graph_inert(leat_env *env);
@@ -138,6 +156,10 @@ leati_node *leati_stream_node(const leat_stream *stream);
 // For messages: the operator whose records the stream carries, the first of a union; NULL when
 // inert.
 const leati_node *leati_stream_maker(const leat_stream *stream);
+
+// Whether values of both types, which are of equal structure, lie alike in memory: types are equal
+// by structure, so C structs may differ.
+bool leati_type_same_layout(const leat_type *a, const leat_type *b);
 
 // For those who run the graph.
 const leat_env_options *leati_env_options(const leat_env *env);

@@ -34,7 +34,7 @@ static void check_edge(leati_layout *layout, const leati_place *place, uint32_t 
                         "its input is partitioned by hash without a key");
     const leat_type *type =
         edge->input < edge->to->input_count ? edge->to->inputs[edge->input].type : NULL;
-    if (!type || !edge->from->out_type || !leat_type_equal(type, edge->from->out_type))
+    if (!type || !edge->type || !leat_type_equal(type, edge->type))
         leati_fault_add(layout->env, place->node, LEAT_ETYPE,
                         "its input does not take the records of \"%s\" (operator %u)",
                         edge->from->name, edge->from->id);
@@ -50,6 +50,26 @@ static void check_inputs_connected(leati_layout *layout, const leati_place *plac
         if (!found)
             leati_fault_add(layout->env, place->node, LEAT_EGRAPH, "its input %u is not connected",
                             input);
+    }
+}
+
+// A tag stands for one type: readers of the same side output must agree.
+static void check_sides(leati_layout *layout, const leati_place *place)
+{
+    const leati_edge *edges = layout->env->edges;
+    for (uint32_t i = 1; i < place->out_count; i++) {
+        const leati_edge *edge = &edges[layout->out_edges[place->first_out + i]];
+        for (uint32_t j = 0; j < i && edge->side; j++) {
+            const leati_edge *other = &edges[layout->out_edges[place->first_out + j]];
+            if (!other->side || strcmp(edge->side, other->side) != 0)
+                continue;
+            if (!leat_type_equal(edge->type, other->type))
+                leati_fault_add(layout->env, place->node, LEAT_ETYPE,
+                                "its side output \"%s\" is read with two types: %s and %s",
+                                edge->side, leati_fault_type_text(layout->env, other->type),
+                                leati_fault_type_text(layout->env, edge->type));
+            break;
+        }
     }
 }
 
@@ -136,6 +156,7 @@ void leati_layout_validate(leati_layout *layout)
         for (uint32_t i = 0; i < place->in_count; i++)
             check_edge(layout, place, layout->in_edges[place->first_in + i]);
         check_inputs_connected(layout, place);
+        check_sides(layout, place);
     }
     if (check_cycle(layout) != LEAT_OK || check_uids(layout) != LEAT_OK)
         leati_fault_no_memory(layout->env);

@@ -33,6 +33,8 @@ static const char *verify_op(const leati_vertex *vertex, uint32_t i)
     const leati_chain_op *op = &vertex->ops[i];
     if ((op->input_count == 0) != (op->in_type[0] == '\0'))
         return "an operator's input type does not go with its number of inputs";
+    if ((i == 0 || op->absorbed) && op->side[0])
+        return "an operator that no other feeds has a side output for its input";
     if (i == 0)
         return op->absorbed || op->parent != 0 ? "a chain does not begin with its head" : NULL;
     if (op->absorbed)
@@ -44,7 +46,8 @@ static const char *verify_op(const leati_vertex *vertex, uint32_t i)
         return "an operator comes after an absorbed source";
     if (op->input_count != 1)
         return "a chained operator does not have one input";
-    return strcmp(op->in_type, vertex->ops[op->parent].out_type) != 0
+    // The types of side outputs are not in the graph.
+    return op->side[0] == '\0' && strcmp(op->in_type, vertex->ops[op->parent].out_type) != 0
                ? "a chained operator does not take its parent's records"
                : NULL;
 }
@@ -67,11 +70,11 @@ static const char *verify_edge(const leati_job_graph *graph, const leati_job_edg
     if (edge->from_op >= from->op_count || from->ops[edge->from_op].absorbed)
         return "an exchange comes from no operator";
     const char *out_type = from->ops[edge->from_op].out_type;
-    if (out_type[0] == '\0')
+    if (out_type[0] == '\0' && edge->side[0] == '\0')
         return "an exchange comes from an operator without output";
     if (edge->input >= to->ops[0].input_count)
         return "an exchange leads to an input that is not there";
-    if (edge->input == 0 && strcmp(out_type, to->ops[0].in_type) != 0)
+    if (edge->input == 0 && edge->side[0] == '\0' && strcmp(out_type, to->ops[0].in_type) != 0)
         return "an exchange carries records that its consumer does not take";
     if (edge->partitioner == LEATI_PARTITION_FORWARD && from->parallelism != to->parallelism)
         return "a forward exchange joins unequal parallelisms";

@@ -55,6 +55,7 @@ static void put_op(msgpack_packer *to, const leati_chain_op *op)
         msgpack_pack_uint32(to, op->absorbed_input);
     else
         msgpack_pack_nil(to);
+    put_text(to, op->side);
 }
 
 static void put_vertex(msgpack_packer *to, const leati_vertex *vertex)
@@ -79,6 +80,7 @@ static void put_edge(msgpack_packer *to, const leati_job_edge *edge)
     msgpack_pack_int64(to, edge->buffer_timeout_ms);
     put_text(to, edge->key_text);
     msgpack_pack_uint32(to, edge->blocking);
+    put_text(to, edge->side);
 }
 
 // All but the job's name, which is for people and may differ between processes.

@@ -5,6 +5,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/thread.h"
@@ -13,11 +14,18 @@
 
 // --- failures ---
 
+// With another policy than to fail the text is kept until the hook knows what has failed.
 int leat_fail(leat_ctx *ctx, const char *format, ...)
 {
+    leati_task *t = ctx->task;
     va_list args;
     va_start(args, format);
-    leati_task_record_failure(ctx->task, LEAT_EUSER, ctx, format, args);
+    if (ctx->node->on_error == LEAT_ON_ERROR_FAIL || !ctx->opened) {
+        leati_task_record_failure(t, LEAT_EUSER, ctx, format, args);
+    } else {
+        vsnprintf(t->reject_text, sizeof t->reject_text, format, args);
+        t->reject_ctx = ctx;
+    }
     va_end(args);
     return -1;
 }
@@ -37,6 +45,8 @@ leat_err leati_ctx_user_failure(leat_ctx *ctx, const char *function, int result)
         return LEAT_ECANCELLED;
     if (ctx->task->failure)
         return ctx->task->failure;
+    if (ctx->task->reject_ctx == ctx)
+        return leati_ctx_error(ctx, LEAT_EUSER, "%s", ctx->task->reject_text);
     return leati_ctx_error(ctx, LEAT_EUSER, "%s returned %d", function, result);
 }
 
@@ -80,6 +90,21 @@ const leat_type *leat_ctx_in_type(const leat_ctx *ctx)
 const leat_type *leat_ctx_out_type(const leat_ctx *ctx)
 {
     return ctx->node->out_type;
+}
+
+const leat_type *leati_ctx_input_type(const leat_ctx *ctx, uint32_t input)
+{
+    return ctx->node->inputs[input].type;
+}
+
+void leat_ctx_set_local(leat_ctx *ctx, void *local)
+{
+    ctx->local = local;
+}
+
+void *leat_ctx_local(const leat_ctx *ctx)
+{
+    return ctx->local;
 }
 
 const leat_allocator *leat_ctx_allocator(const leat_ctx *ctx)
@@ -133,6 +158,11 @@ bool leat_out_available(const leat_ctx *ctx)
     return !leati_task_hurries(t) && (!t->maybe_blocked || leati_task_output_available(ctx->task));
 }
 
+int64_t leat_ctx_watermark(const leat_ctx *ctx)
+{
+    return ctx->watermark;
+}
+
 void leat_ctx_count_in(leat_ctx *ctx, uint64_t records, uint64_t bytes)
 {
     ctx->task->extra_in += records;
@@ -145,6 +175,50 @@ void leat_ctx_count_out(leat_ctx *ctx, uint64_t records, uint64_t bytes)
     ctx->task->extra_bytes_out += bytes;
 }
 
+// --- side outputs ---
+
+// The side output that a tag names, or NULL when nobody reads it.
+static leat_err find_side(leat_ctx *ctx, const leat_tag *tag, leati_side **found)
+{
+    *found = NULL;
+    for (uint32_t i = 0; i < ctx->side_count; i++) {
+        leati_side *side = &ctx->sides[i];
+        if (strcmp(side->name, tag->name) != 0)
+            continue;
+        if (side->same != tag->type && !leati_type_same_layout(tag->type, side->type))
+            return leati_ctx_error(ctx, LEAT_ETYPE,
+                                   "the tag \"%s\" has another type here than where its side "
+                                   "output is read",
+                                   tag->name);
+        side->same = tag->type;
+        *found = side;
+        break;
+    }
+    return LEAT_OK;
+}
+
+leat_err leat_collect_side(leat_ctx *ctx, const leat_tag *tag, const void *record)
+{
+    leati_side *side;
+    leat_err err = find_side(ctx, tag, &side);
+    return err || !side ? err : leat_collect(&side->out, record);
+}
+
+uint32_t leati_ctx_side_count(const leat_ctx *ctx)
+{
+    return ctx->side_count;
+}
+
+const char *leati_ctx_side_name(const leat_ctx *ctx, uint32_t index)
+{
+    return ctx->sides[index].name;
+}
+
+leat_err leati_ctx_collect_side(leat_ctx *ctx, uint32_t index, const void *record)
+{
+    return leat_collect(&ctx->sides[index].out, record);
+}
+
 // --- waiting ---
 
 bool leat_ctx_cancelled(const leat_ctx *ctx)
@@ -154,7 +228,7 @@ bool leat_ctx_cancelled(const leat_ctx *ctx)
 
 leat_err leat_ctx_wait_readable(leat_ctx *ctx, int fd)
 {
-    return leati_service_watch(ctx->task->job->runtime->service, &ctx->task->watch, fd);
+    return leati_service_watch(ctx->task->job->runtime->service, &ctx->watch, fd);
 }
 
 // A waker is the task itself under another name.

@@ -14,8 +14,19 @@ leat_err leati_ctx_error(leat_ctx *ctx, leat_err err, const char *format, ...) L
 // why itself. Returns LEAT_EUSER, or LEAT_ECANCELLED when the task is being cancelled.
 leat_err leati_ctx_user_failure(leat_ctx *ctx, const char *function, int result);
 
+// The same where the function rejects `record` of the operator's input: LEAT_OK when the operator's
+// policy has taken care of it (leat/reject.h) and the next record is to follow.
+LEAT_MUST_USE leat_err leati_ctx_reject(leat_ctx *ctx, const void *record, const char *function,
+                                        int result);
+
 // How the operator's input is keyed, or NULL.
 const leati_key_selector *leati_ctx_key(const leat_ctx *ctx);
+// The type of one of its inputs.
+const leat_type *leati_ctx_input_type(const leat_ctx *ctx, uint32_t input);
+// The side outputs that somebody reads, for operators that choose among them by name.
+uint32_t leati_ctx_side_count(const leat_ctx *ctx);
+const char *leati_ctx_side_name(const leat_ctx *ctx, uint32_t index);
+leat_err leati_ctx_collect_side(leat_ctx *ctx, uint32_t index, const void *record);
 const leati_config *leati_ctx_config(const leat_ctx *ctx);
 
 // One object per operator and job attempt, shared by its subtasks: who comes first creates it

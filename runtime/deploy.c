@@ -106,6 +106,30 @@ static leat_err give_own_worker(leat_job *job, leati_task *t)
     return err;
 }
 
+static leat_err deploy_input(leat_job *job, leati_task *t)
+{
+    const leati_job_graph *graph = job->graph;
+    uint32_t count = t->vertex->ops[0].input_count;
+    const leat_type **types = leati_calloc(job->allocator, count, sizeof *types);
+    uint32_t *channels = leati_calloc(job->allocator, count, sizeof *channels);
+    leat_err err = types && channels ? LEAT_OK : LEAT_ENOMEM;
+    for (uint32_t e = 0; e < graph->edge_count && !err; e++) {
+        const leati_job_edge *edge = &graph->edges[e];
+        uint32_t first;
+        if (edge->to_vertex != t->vertex->id)
+            continue;
+        channels[edge->input] += producers_of(graph, edge, t->subtask, &first);
+        // All edges of an input carry the same structure; it is decoded into the layout of those
+        // who take it.
+        types[edge->input] = t->vertex->ops[0].node->inputs[edge->input].type;
+    }
+    if (!err)
+        err = leati_input_init(&t->input, job->allocator, count, types, channels, &t->waiter);
+    leati_free(job->allocator, types);
+    leati_free(job->allocator, channels);
+    return err;
+}
+
 static leat_err deploy_task(leat_job *job, const leati_vertex *vertex, uint32_t subtask)
 {
     const leati_job_graph *graph = job->graph;
@@ -126,16 +150,7 @@ static leat_err deploy_task(leat_job *job, const leati_vertex *vertex, uint32_t 
     err = give_own_worker(job, t);
     if (err)
         return err;
-    uint32_t channels = 0;
-    const leat_type *type = NULL;
-    for (uint32_t e = 0; e < graph->edge_count; e++)
-        if (graph->edges[e].to_vertex == vertex->id) {
-            uint32_t first;
-            channels += producers_of(graph, &graph->edges[e], subtask, &first);
-            type = graph->edges[e].type;
-        }
-    return channels ? leati_input_init(&t->input, job->allocator, type, channels, &t->waiter)
-                    : LEAT_OK;
+    return t->is_source ? LEAT_OK : deploy_input(job, t);
 }
 
 static leat_err deploy_tasks(leat_job *job)
@@ -168,14 +183,18 @@ static leat_err deploy_tasks(leat_job *job)
 
 // --- exchanges ---
 
-// Where the channels of an edge begin in a consumer's gate: behind those of the vertex's earlier
-// in-edges.
-static uint32_t gate_base(const leati_job_graph *graph, uint32_t edge, uint32_t consumer)
+// Where the channels of an edge begin in a consumer's gate: behind those of lower inputs, and of
+// earlier edges of the same input.
+static uint32_t gate_base(const leati_job_graph *graph, uint32_t edge_index, uint32_t consumer)
 {
+    const leati_job_edge *edge = &graph->edges[edge_index];
     uint32_t base = 0, first;
-    for (uint32_t e = 0; e < edge; e++)
-        if (graph->edges[e].to_vertex == graph->edges[edge].to_vertex)
-            base += producers_of(graph, &graph->edges[e], consumer, &first);
+    for (uint32_t e = 0; e < graph->edge_count; e++) {
+        const leati_job_edge *other = &graph->edges[e];
+        if (other->to_vertex == edge->to_vertex &&
+            (other->input < edge->input || (other->input == edge->input && e < edge_index)))
+            base += producers_of(graph, other, consumer, &first);
+    }
     return base;
 }
 
@@ -281,7 +300,10 @@ static leat_err deploy_exit(leat_job *job, uint32_t edge_index, uint32_t produce
     };
     err = leati_writer_create(&options, &job->channels[first_channel], &t->writers[exit]);
     if (!err)
-        t->exits[exit] = (leati_chain_exit){edge->from_op, leati_writer_operator(t->writers[exit])};
+        t->exits[exit] = (leati_chain_exit){.from_op = edge->from_op,
+                                            .side = edge->side,
+                                            .type = edge->type,
+                                            .writer = leati_writer_operator(t->writers[exit])};
     return err;
 }
 

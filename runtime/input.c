@@ -23,18 +23,41 @@ static bool builds_values(const leat_type *type)
     return false;
 }
 
-leat_err leati_input_init(leati_task_input *input, const leat_allocator *allocator,
-                          const leat_type *type, uint32_t channels, leati_waiter *waiter)
+static leat_err port_init(leati_task_port *port, const leat_allocator *allocator,
+                          const leat_type *type, uint32_t first, uint32_t channels)
 {
-    input->type = type;
-    input->channels = input->open = channels;
-    input->readers = leati_calloc(allocator, channels, sizeof *input->readers);
-    input->record = leati_calloc(allocator, LEATI_INPUT_BATCH, type->size);
-    input->uses_scratch = builds_values(type);
-    if (!input->readers || !input->record)
+    *port = (leati_task_port){.type = type, .first = first, .channels = channels, .open = channels};
+    if (channels == 0)
+        return LEAT_OK;
+    port->record = leati_calloc(allocator, LEATI_INPUT_BATCH, type->size);
+    port->uses_scratch = builds_values(type);
+    return port->record ? leati_valve_create(allocator, channels, &port->valve) : LEAT_ENOMEM;
+}
+
+leat_err leati_input_init(leati_task_input *input, const leat_allocator *allocator,
+                          uint32_t port_count, const leat_type *const *types,
+                          const uint32_t *channels, leati_waiter *waiter)
+{
+    input->ports = leati_calloc(allocator, port_count, sizeof *input->ports);
+    if (!input->ports)
         return LEAT_ENOMEM;
-    leat_err err = leati_valve_create(allocator, channels, &input->valve);
-    return err ? err : leati_gate_create(allocator, waiter, channels, &input->gate);
+    leat_err err = LEAT_OK;
+    for (uint32_t i = 0; i < port_count && !err; i++) {
+        err = port_init(&input->ports[i], allocator, types[i], input->channels, channels[i]);
+        input->channels += channels[i];
+        input->port_count++;
+    }
+    input->open = input->channels;
+    if (err || input->channels == 0)
+        return err;
+    input->readers = leati_calloc(allocator, input->channels, sizeof *input->readers);
+    input->port_of = leati_calloc(allocator, input->channels, sizeof *input->port_of);
+    if (!input->readers || !input->port_of)
+        return LEAT_ENOMEM;
+    for (uint32_t i = 0; i < port_count; i++)
+        for (uint32_t c = 0; c < channels[i]; c++)
+            input->port_of[input->ports[i].first + c] = i;
+    return leati_gate_create(allocator, waiter, input->channels, &input->gate);
 }
 
 void leati_input_fini(leati_task_input *input, const leat_allocator *allocator)
@@ -42,10 +65,20 @@ void leati_input_fini(leati_task_input *input, const leat_allocator *allocator)
     for (uint32_t i = 0; input->readers && i < input->channels; i++)
         if (input->readers[i].channel)
             leati_reader_fini(&input->readers[i]);
+    for (uint32_t i = 0; i < input->port_count; i++) {
+        leati_free(allocator, input->ports[i].record);
+        leati_valve_destroy(&input->ports[i].valve);
+    }
     leati_free(allocator, input->readers);
-    leati_free(allocator, input->record);
-    leati_valve_destroy(&input->valve);
+    leati_free(allocator, input->port_of);
+    leati_free(allocator, input->ports);
     leati_gate_destroy(&input->gate);
+}
+
+void leati_input_join(leati_task *t)
+{
+    for (uint32_t i = 0; i < t->input.port_count; i++)
+        t->input.ports[i].to = leati_chain_entry(&t->chain, i);
 }
 
 static void reset_scratch(leati_task *t)
@@ -64,29 +97,30 @@ static leat_err input_error(leati_task *t, leat_err err, const leati_reader *rea
 
 // --- what is not a record ---
 
-static leat_err apply_valve(leati_task *t, leati_valve_output out)
+static leat_err apply_valve(leati_task *t, leati_task_port *port, leati_valve_output out)
 {
     if (!out.watermark_advanced)
         return LEAT_OK;
     // What a watermark makes an operator emit has nothing to do with the record before it.
     t->time = (leati_record_time){.timestamp = INT64_MIN};
-    return leat_emit_watermark(&t->head, out.watermark);
+    return leat_emit_watermark(&port->to, out.watermark);
 }
 
-static leat_err take_control(leati_task *t, const leati_reader *reader,
+static leat_err take_control(leati_task *t, leati_task_port *port, const leati_reader *reader,
                              const leati_element *element)
 {
-    leati_task_input *in = &t->input;
-    uint32_t channel = leati_channel_index(reader->channel);
+    uint32_t channel = leati_channel_index(reader->channel) - port->first;
     switch (element->tag) {
     case LEATI_TAG_WATERMARK:
         if (element->size == 8)
-            return apply_valve(t, leati_valve_watermark(in->valve, channel,
-                                                        leati_element_get_i64(element->payload)));
+            return apply_valve(t, port,
+                               leati_valve_watermark(port->valve, channel,
+                                                     leati_element_get_i64(element->payload)));
         break;
     case LEATI_TAG_STATUS:
         if (element->size == 1)
-            return apply_valve(t, leati_valve_status(in->valve, channel, element->payload[0] != 0));
+            return apply_valve(t, port,
+                               leati_valve_status(port->valve, channel, element->payload[0] != 0));
         break;
     default:
         break;
@@ -94,16 +128,27 @@ static leat_err take_control(leati_task *t, const leati_reader *reader,
     return input_error(t, LEAT_ECORRUPT, reader, "an element that is none");
 }
 
-static leat_err take_event(leati_task *t, const leati_reader *reader, const leati_event *event)
+// The last channel of an input of several has ended.
+static leat_err end_port(leati_task *t, const leati_task_port *port)
 {
-    leati_task_input *in = &t->input;
+    uint32_t input = (uint32_t)(port - t->input.ports);
+    return t->input.port_count > 1 ? leati_chain_input_ended(&t->chain, input) : LEAT_OK;
+}
+
+static leat_err take_event(leati_task *t, leati_task_port *port, const leati_reader *reader,
+                           const leati_event *event)
+{
+    leat_err err;
     switch (event->tag) {
     case LEATI_TAG_END_OF_DATA:
         return LEAT_OK;
     case LEATI_TAG_END_OF_PARTITION:
-        in->open--;
-        return apply_valve(t,
-                           leati_valve_finished(in->valve, leati_channel_index(reader->channel)));
+        t->input.open--;
+        port->open--;
+        err = apply_valve(
+            t, port,
+            leati_valve_finished(port->valve, leati_channel_index(reader->channel) - port->first));
+        return err || port->open ? err : end_port(t, port);
     default:
         return input_error(t, LEAT_ECORRUPT, reader, "an event that is none");
     }
@@ -113,11 +158,11 @@ static leat_err take_event(leati_task *t, const leati_reader *reader, const leat
 
 // Compiled decoders of types that need no memory are called without a detour; what they refuse goes
 // the long way once more, which tells why.
-static inline leat_err decode(leati_task *t, leat_decoder *decoder, const uint8_t *payload,
-                              uint32_t size, void *to)
+static inline leat_err decode(leati_task *t, const leati_task_port *port, leat_decoder *decoder,
+                              const uint8_t *payload, uint32_t size, void *to)
 {
-    const leat_type *type = t->input.type;
-    if (LEAT_LIKELY(type->codec && !t->input.uses_scratch && size > 0)) {
+    const leat_type *type = port->type;
+    if (LEAT_LIKELY(type->codec && !port->uses_scratch && size > 0)) {
         const uint8_t *end = payload + size;
         if (LEAT_LIKELY(type->codec->decode(type, payload, end, to, decoder) == end))
             return LEAT_OK;
@@ -125,10 +170,9 @@ static inline leat_err decode(leati_task *t, leat_decoder *decoder, const uint8_
     return leat_record_decode(type, payload, size, to, t->scratch);
 }
 
-static inline leat_err take_record(leati_task *t, const leati_reader *reader,
+static inline leat_err take_record(leati_task *t, leati_task_port *port, const leati_reader *reader,
                                    leati_element *element)
 {
-    leati_task_input *in = &t->input;
     t->time.present = element->tag == LEATI_TAG_RECORD_AT;
     if (t->time.present) {
         if (LEAT_UNLIKELY(element->size < 8))
@@ -138,12 +182,12 @@ static inline leat_err take_record(leati_task *t, const leati_reader *reader,
         element->size -= 8;
     }
     leat_decoder decoder = {.err = LEAT_ECORRUPT};
-    leat_err err = decode(t, &decoder, element->payload, element->size, in->record);
+    leat_err err = decode(t, port, &decoder, element->payload, element->size, port->record);
     if (LEAT_UNLIKELY(err))
         return input_error(t, err, reader, "a record that cannot be decoded");
-    in->records++;
-    err = leat_collect(&t->head, in->record);
-    if (t->scratch_used || in->uses_scratch)
+    t->input.records++;
+    err = leat_collect(&port->to, port->record);
+    if (t->scratch_used || port->uses_scratch)
         reset_scratch(t);
     return err;
 }
@@ -165,29 +209,29 @@ static inline const uint8_t *next_plain_record(leati_reader *reader, uint32_t *s
 
 // Gives several records to an operator that can take them. Their bytes stay where they are until
 // the channel is looked at again, so they may be decoded before the first is processed.
-static leat_err take_batch(leati_task *t, leati_reader *reader, uint32_t *budget)
+static leat_err take_batch(leati_task *t, leati_task_port *port, leati_reader *reader,
+                           uint32_t *budget)
 {
-    leati_task_input *in = &t->input;
-    leat_operator *head = t->head.target;
+    leat_operator *head = port->to.target;
     uint32_t most = *budget < LEATI_INPUT_BATCH ? *budget : LEATI_INPUT_BATCH;
     uint32_t count = 0, size;
     const uint8_t *payload;
-    char *to = in->record;
+    char *to = port->record;
     leat_decoder decoder = {.err = LEAT_ECORRUPT};
     while (count < most && (payload = next_plain_record(reader, &size))) {
-        leat_err err = decode(t, &decoder, payload, size, to);
+        leat_err err = decode(t, port, &decoder, payload, size, to);
         if (LEAT_UNLIKELY(err))
             return input_error(t, err, reader, "a record that cannot be decoded");
-        to += in->type->size;
+        to += port->type->size;
         count++;
     }
     if (count == 0)
         return LEAT_OK;
     *budget -= count;
-    in->records += count;
+    t->input.records += count;
     t->time.present = false;
-    leat_err err = head->ops->elements(head, in->record, count, t->head.next);
-    if (t->scratch_used || in->uses_scratch)
+    leat_err err = head->ops->elements(head, port->record, count, port->to.next);
+    if (t->scratch_used || port->uses_scratch)
         reset_scratch(t);
     return err;
 }
@@ -212,9 +256,10 @@ static leat_err reader_error(leati_task *t, const leati_reader *reader, leati_re
 static leat_err read_channel(leati_task *t, leati_reader *reader, uint32_t *budget, bool *empty)
 {
     leati_element element;
-    bool batches = t->head.target->ops->elements != NULL;
+    leati_task_port *port = &t->input.ports[t->input.port_of[leati_channel_index(reader->channel)]];
+    bool batches = port->to.target->ops->elements != NULL;
     while (*budget > 0 && !t->maybe_blocked && !leati_task_hurries(t)) {
-        leat_err err = batches ? take_batch(t, reader, budget) : LEAT_OK;
+        leat_err err = batches ? take_batch(t, port, reader, budget) : LEAT_OK;
         if (LEAT_UNLIKELY(err))
             return err;
         if (batches && leati_task_is_stopping(t))
@@ -224,11 +269,11 @@ static leat_err read_channel(leati_task *t, leati_reader *reader, uint32_t *budg
         leati_read got = leati_reader_next(reader, &element);
         if (LEAT_LIKELY(got == LEATI_READ_ELEMENT && element.tag <= LEATI_TAG_RECORD_AT)) {
             --*budget;
-            err = take_record(t, reader, &element);
+            err = take_record(t, port, reader, &element);
         } else if (got == LEATI_READ_ELEMENT) {
-            err = take_control(t, reader, &element);
+            err = take_control(t, port, reader, &element);
         } else if (got == LEATI_READ_EVENT) {
-            err = take_event(t, reader, &element.event);
+            err = take_event(t, port, reader, &element.event);
         } else if (got == LEATI_READ_NONE) {
             *empty = true;
             return LEAT_OK;
@@ -272,6 +317,21 @@ leat_err leati_input_step(leati_task *t, uint32_t max, leati_step *step)
     return LEAT_OK;
 }
 
+// Polls the source that is operator `op` of the chain.
+static leat_err poll_source(leati_task *t, uint32_t op, uint32_t max, leat_poll *state)
+{
+    leat_operator *source = t->chain.ctx[op].op;
+    *state = LEAT_POLL_MORE;
+    t->time.present = false;
+    leat_err err = source->ops->poll(source, &t->chain.outs[op], max, state);
+    if (t->scratch_used) {
+        reset_scratch(t);
+        if (t->batch > SCRATCH_BATCH)
+            t->batch = SCRATCH_BATCH;
+    }
+    return err;
+}
+
 leat_err leati_source_step(leati_task *t, uint32_t max, leati_step *step)
 {
     *step = LEATI_STEP_END;
@@ -280,20 +340,63 @@ leat_err leati_source_step(leati_task *t, uint32_t max, leati_step *step)
     *step = LEATI_STEP_BLOCKED;
     if (t->maybe_blocked && !leati_task_output_available(t))
         return LEAT_OK;
-    leat_operator *source = leati_chain_head(&t->chain);
-    leat_poll state = LEAT_POLL_MORE;
-    t->time.present = false;
-    leat_err err = source->ops->poll(source, &t->chain.outs[0], max, &state);
-    if (t->scratch_used) {
-        reset_scratch(t);
-        if (t->batch > SCRATCH_BATCH)
-            t->batch = SCRATCH_BATCH;
-    }
+    leat_poll state;
+    leat_err err = poll_source(t, 0, max, &state);
     if (err)
         return err;
     t->source_ended = state == LEAT_POLL_END;
     *step = state == LEAT_POLL_MORE   ? LEATI_STEP_MORE
             : state == LEAT_POLL_WAIT ? LEATI_STEP_IDLE
                                       : LEATI_STEP_END;
+    return LEAT_OK;
+}
+
+// An absorbed source has ended: the input that it feeds has.
+static leat_err end_source(leati_task *t, uint32_t op)
+{
+    t->ended_sources++;
+    t->chain.ctx[op].ended = true;
+    t->time = (leati_record_time){.timestamp = INT64_MIN};
+    leat_err err = leat_emit_watermark(&t->chain.outs[op], LEAT_WATERMARK_MAX);
+    return err ? err : leati_chain_input_ended(&t->chain, t->chain.vertex->ops[op].absorbed_input);
+}
+
+// One round: each source, then the exchanges. `*more` says whether any of them has more at once.
+static leat_err mixed_round(leati_task *t, uint32_t max, leati_step *step, bool *more)
+{
+    *more = false;
+    for (uint32_t op = t->chain.tree; op < t->chain.count; op++) {
+        if (t->chain.ctx[op].ended)
+            continue;
+        *step = LEATI_STEP_BLOCKED;
+        if (t->maybe_blocked && !leati_task_output_available(t))
+            return LEAT_OK;
+        leat_poll state;
+        leat_err err = poll_source(t, op, max, &state);
+        if (!err && state == LEAT_POLL_END)
+            err = end_source(t, op);
+        if (err)
+            return err;
+        *more |= state == LEAT_POLL_MORE;
+    }
+    leat_operator *head = leati_chain_head(&t->chain);
+    *step = LEATI_STEP_IDLE;
+    if (t->input.open == 0 || (head->ops->accepts && !head->ops->accepts(head)))
+        return LEAT_OK;
+    leat_err err = leati_input_step(t, max, step);
+    *more |= *step == LEATI_STEP_MORE;
+    return err;
+}
+
+leat_err leati_mixed_step(leati_task *t, uint32_t max, leati_step *step)
+{
+    bool more;
+    leat_err err = mixed_round(t, max, step, &more);
+    if (err || *step == LEATI_STEP_BLOCKED)
+        return err;
+    if (t->input.open == 0 && t->ended_sources == t->chain.count - t->chain.tree)
+        *step = LEATI_STEP_END;
+    else
+        *step = more ? LEATI_STEP_MORE : LEATI_STEP_IDLE;
     return LEAT_OK;
 }

@@ -184,7 +184,7 @@ static leat_err open_task(leati_task *t)
         err = leati_chain_open(&t->chain, t->exits, t->exit_count);
     if (err)
         return err;
-    t->head = leati_chain_entry(&t->chain);
+    leati_input_join(t);
     atomic_store_explicit(&t->can_flush, leati_chain_can_flush(&t->chain), memory_order_relaxed);
     set_stage(t, LEATI_STAGE_RUNNING);
     return LEAT_OK;
@@ -203,8 +203,9 @@ static leat_err run_batches(leati_task *t, leati_step *step)
 {
     int64_t start = leati_clock_ns(), before = start;
     for (;;) {
-        leat_err err = t->is_source ? leati_source_step(t, t->batch, step)
-                                    : leati_input_step(t, t->batch, step);
+        leat_err err = t->is_mixed    ? leati_mixed_step(t, t->batch, step)
+                       : t->is_source ? leati_source_step(t, t->batch, step)
+                                      : leati_input_step(t, t->batch, step);
         if (err || *step != LEATI_STEP_MORE)
             return err;
         int64_t now = leati_clock_ns();
@@ -238,14 +239,21 @@ static leat_err run_input(leati_task *t, leati_turn *turn)
     }
 }
 
+// Operators end from the sources to the leaves; absorbed sources stand last in the chain.
+static uint32_t ending_op(const leati_task *t)
+{
+    uint32_t absorbed = t->chain.count - t->chain.tree;
+    return t->ending_at < absorbed ? t->chain.tree + t->ending_at : t->ending_at - absorbed;
+}
+
 // End of input of one operator after the other, in slices of a turn.
 static leat_err end_operators(leati_task *t, leati_turn *turn)
 {
     t->time = (leati_record_time){.timestamp = INT64_MIN};
     *turn = LEATI_TURN_AGAIN;
     int64_t start = leati_clock_ns();
-    while (t->ending_op < t->chain.count) {
-        leat_err err = leati_chain_finish(&t->chain, t->ending_op, &t->ending_begun);
+    while (t->ending_at < t->chain.count) {
+        leat_err err = leati_chain_finish(&t->chain, ending_op(t), &t->ending_begun);
         if (t->scratch_used) {
             leat_scratch_reset(t->scratch);
             t->scratch_used = false;
@@ -259,16 +267,23 @@ static leat_err end_operators(leati_task *t, leati_turn *turn)
         }
         if (err)
             return err;
-        t->ending_op++;
+        t->ending_at++;
         t->ending_begun = false;
     }
     set_stage(t, LEATI_STAGE_CLOSING);
     return LEAT_OK;
 }
 
+// No descriptor that an operator waits for is looked at any more.
+static void unwatch(leati_task *t)
+{
+    for (uint32_t i = 0; i < t->chain.count; i++)
+        leati_service_unwatch(t->job->runtime->service, &t->chain.ctx[i].watch);
+}
+
 static leat_err close_task(leati_task *t, leati_turn *turn)
 {
-    leati_service_unwatch(t->job->runtime->service, &t->watch);
+    unwatch(t);
     static const leati_event events[] = {
         {.tag = LEATI_TAG_END_OF_DATA, .options = 1},
         {.tag = LEATI_TAG_END_OF_PARTITION},
@@ -313,8 +328,10 @@ static leat_err run_stage(leati_task *t, leati_turn *turn)
 }
 
 // An operator that gave an error without a reason is known by its chain only.
-static void explain_failure(leati_task *t, leat_err err)
+void leati_task_note_failure(leati_task *t, leat_err err)
 {
+    if (t->failure || (err == LEAT_ECANCELLED && leati_task_is_stopping(t)))
+        return;
     t->failure = err;
     snprintf(t->failure_text, sizeof t->failure_text, "%s (%u/%u): %s", t->vertex->name,
              t->subtask + 1, t->vertex->parallelism, leat_err_message(err));
@@ -326,13 +343,12 @@ static void stop_task(leati_task *t, leat_err err)
     // quietly, the others would wait for it for ever.
     bool cancelled = err == LEAT_ECANCELLED && !t->failure && leati_task_is_stopping(t);
     if (!cancelled) {
-        if (!t->failure)
-            explain_failure(t, err);
+        leati_task_note_failure(t, err);
         leati_job_fail(t->job, t->failure, t->failure_text);
     }
     // The watch goes before the operators, who may close the descriptor, whose number may then be
     // another's.
-    leati_service_unwatch(t->job->runtime->service, &t->watch);
+    unwatch(t);
     leati_chain_dispose(&t->chain);
     set_stage(t, cancelled ? LEATI_STAGE_CANCELED : LEATI_STAGE_FAILED);
 }
@@ -390,15 +406,14 @@ static void task_ended(leati_runnable *run)
 
 static void readable(leati_watch *watch)
 {
-    leati_task *t = (leati_task *)((char *)watch - offsetof(leati_task, watch));
-    leati_runnable_wake(&t->run);
+    const leat_ctx *ctx = (const leat_ctx *)((const char *)watch - offsetof(leat_ctx, watch));
+    leati_runnable_wake(&ctx->task->run);
 }
 
 leat_err leati_task_init(leati_task *t, leat_job *job, const leat_allocator *allocator,
                          const leati_vertex *vertex, uint32_t subtask, uint32_t home)
 {
     t->waiter = (leati_waiter){.wake = wake_task, .wait = wait_mid_record};
-    t->watch.run = readable;
     t->job = job;
     t->allocator = allocator;
     t->vertex = vertex;
@@ -408,7 +423,11 @@ leat_err leati_task_init(leati_task *t, leat_job *job, const leat_allocator *all
     leati_mailbox_init(&t->mailbox);
     leati_runnable_init(&t->run, job->runtime->scheduler, home, task_turn, task_ended);
     stamp(t, leati_clock_ns());
-    return leati_chain_init(&t->chain, allocator, t, vertex, (const bool *)&job->stopping);
+    leat_err err = leati_chain_init(&t->chain, allocator, t, vertex, (const bool *)&job->stopping);
+    t->is_mixed = t->chain.tree < t->chain.count;
+    for (uint32_t i = 0; i < t->chain.count && !err; i++)
+        t->chain.ctx[i].watch.run = readable;
+    return err;
 }
 
 void leati_task_fini(leati_task *t)

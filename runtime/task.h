@@ -31,15 +31,25 @@
 // Records that are decoded before the head's `elements` hook gets them.
 enum { LEATI_INPUT_BATCH = 32 };
 
-// The input of a task: channels from all producers of its in-edges.
-typedef struct leati_task_input {
-    const leat_type *type;
-    uint32_t channels; // 0 in sources
-    leati_gate *gate;
-    leati_reader *readers; // one a channel
+// One input of the chain's head: the channels of all in-edges with the same ordinal.
+typedef struct leati_task_port {
+    const leat_type *type; // NULL when it has no channels (a source of the chain feeds it)
+    uint32_t first, channels;
     leati_valve *valve;
-    void *record;           // decoded into; room for LEATI_INPUT_BATCH of them
-    bool uses_scratch;      // decoding takes scratch memory
+    void *record;      // decoded into; room for LEATI_INPUT_BATCH of them
+    bool uses_scratch; // decoding takes scratch memory
+    leat_out to;       // what takes the records
+    uint32_t open;     // channels that have not ended
+} leati_task_port;
+
+// All inputs of a task behind one gate: its channels are served in turn, so no input starves.
+typedef struct leati_task_input {
+    uint32_t port_count; // 0 in sources
+    leati_task_port *ports;
+    uint32_t channels;
+    leati_gate *gate;
+    leati_reader *readers;  // one a channel
+    uint32_t *port_of;      // of each channel
     leati_channel *current; // polled from the gate and not given back, or NULL
     uint32_t open;          // channels that have not ended
     uint64_t records;
@@ -79,19 +89,19 @@ struct leati_task {
     leati_chain_exit *exits;
     leati_spool **spools;     // of blocking exchanges
     leati_worker *own_worker; // NULL: a shared one
-    bool is_source;
+    bool is_source;           // the head is a source
+    bool is_mixed;            // the head has absorbed sources
     // Any thread.
     leati_mailbox mailbox;
-    leati_watch watch;
     _Atomic bool flush_due; // the timer asks for the operators' flush hooks
     _Atomic bool held_back; // something was processed since the last flush
     _Atomic bool can_flush; // some operator has a flush hook; known once the chain is open
     // Task.
     leati_chain chain;
     leati_task_input input;
-    leat_out head; // what feeds the chain's head
-    uint32_t ending_op;
+    uint32_t ending_at; // how many operators have ended
     bool ending_begun;
+    uint32_t ended_sources; // of those absorbed
     bool source_ended;
     bool maybe_blocked; // a writer says: look whether output is still available
     leati_record_time time;
@@ -103,6 +113,10 @@ struct leati_task {
     int64_t flushed_ns;        // when readers were last notified because input had run out
     const _Atomic bool *hurry; // of the present turn
     leati_gap next_gap;        // what the time after the present turn is spent on
+    // What leat_fail has said in an operator whose policy is not to fail, and which operator it
+    // was.
+    const leat_ctx *reject_ctx;
+    char reject_text[LEATI_FAILURE_TEXT];
     uint64_t extra_in, extra_bytes_in, extra_out, extra_bytes_out; // counted by sources and sinks
     // Written by the task, read by anyone (relaxed).
     _Atomic int stage;
@@ -122,6 +136,8 @@ void leati_task_fini(leati_task *task);
 // Records the first error of the task. Returns `err`.
 leat_err leati_task_record_failure(leati_task *task, leat_err err, const leat_ctx *ctx,
                                    const char *format, va_list args);
+// Records an error that came without a reason, unless there is one already.
+void leati_task_note_failure(leati_task *task, leat_err err);
 // Whether the present turn is to end after the record in hand.
 static inline bool leati_task_hurries(const leati_task *task)
 {
@@ -140,13 +156,18 @@ typedef enum leati_step {
     LEATI_STEP_END,     // no input ever again
 } leati_step;
 
+// `types[i]` and `channels[i]` are those of input i; a type is NULL where there are no channels.
 LEAT_MUST_USE leat_err leati_input_init(leati_task_input *input, const leat_allocator *allocator,
-                                        const leat_type *type, uint32_t channels,
-                                        leati_waiter *waiter);
+                                        uint32_t port_count, const leat_type *const *types,
+                                        const uint32_t *channels, leati_waiter *waiter);
+// Once the chain is open: joins the inputs to it.
+void leati_input_join(leati_task *task);
 void leati_input_fini(leati_task_input *input, const leat_allocator *allocator);
 // Processes at most `max` records. `*step` says nothing on failure.
 LEAT_MUST_USE leat_err leati_input_step(leati_task *task, uint32_t max, leati_step *step);
 LEAT_MUST_USE leat_err leati_source_step(leati_task *task, uint32_t max, leati_step *step);
+// The same of a head with sources of its own: they and the exchanges are served in turn.
+LEAT_MUST_USE leat_err leati_mixed_step(leati_task *task, uint32_t max, leati_step *step);
 
 static inline leati_task *leati_task_of_waiter(leati_waiter *waiter)
 {

@@ -28,6 +28,7 @@ struct leat_out {
     leat_element_fn element; // target->ops->element
     leat_operator *target;
     leat_out *next;       // the target's own output
+    leat_ctx *from;       // of the operator whose main output this is, if it has side outputs
     const bool *stopping; // atomic, of the job: nothing more is to be emitted
 };
 
@@ -83,6 +84,19 @@ typedef struct leat_blocking_source_fns {
 } leat_blocking_source_fns;
 // Consumes a record.
 typedef int (*leat_sink_fn)(leat_ctx *ctx, const void *in);
+// The open and close of any operator's function (leat_rich).
+typedef int (*leat_open_fn)(leat_ctx *ctx);
+typedef int (*leat_close_fn)(leat_ctx *ctx);
+
+// Names a side output and says what its records are. The name is not empty and has no blanks.
+typedef struct leat_tag {
+    const char *name;
+    const leat_type *type;
+} leat_tag;
+
+// Emits a record to the side output that `tag` names, from inside any function of the operator; as
+// leat_collect in all else. Where nobody reads that side output the record is dropped.
+LEAT_API leat_err leat_collect_side(leat_ctx *ctx, const leat_tag *tag, const void *record);
 
 // An aggregation with an accumulator of its own type. `create` may be NULL: the accumulator starts
 // zeroed. `merge` folds `other` into `accumulator`; it may be NULL until something must merge
@@ -111,7 +125,12 @@ LEAT_API uint32_t leat_ctx_max_parallelism(const leat_ctx *ctx);
 LEAT_API uint32_t leat_ctx_attempt(const leat_ctx *ctx);
 // What leat_user_data gave to this operator, or NULL. Shared by all its subtasks.
 LEAT_API void *leat_ctx_user_data(const leat_ctx *ctx);
-// The types of what comes in and goes out; NULL where there is none (sources, sinks).
+// A pointer of the function's own in this subtask, NULL at first: what `open` made and `close`
+// frees.
+LEAT_API void leat_ctx_set_local(leat_ctx *ctx, void *local);
+LEAT_API void *leat_ctx_local(const leat_ctx *ctx);
+// The types of what comes in (on the first input) and goes out; NULL where there is none (sources,
+// sinks).
 LEAT_API const leat_type *leat_ctx_in_type(const leat_ctx *ctx);
 LEAT_API const leat_type *leat_ctx_out_type(const leat_ctx *ctx);
 // The environment's allocator; never NULL. Any thread.
@@ -121,6 +140,8 @@ LEAT_API const leat_allocator *leat_ctx_allocator(const leat_ctx *ctx);
 LEAT_API void *leat_ctx_scratch(leat_ctx *ctx, size_t size_bytes);
 // The timestamp of the record being processed; false, and INT64_MIN, when it has none.
 LEAT_API bool leat_ctx_timestamp(const leat_ctx *ctx, int64_t *timestamp);
+// The operator's event time: the largest watermark that has reached it, or INT64_MIN.
+LEAT_API int64_t leat_ctx_watermark(const leat_ctx *ctx);
 // True once the job is being cancelled or has failed elsewhere: long computations should look now
 // and then. Any thread.
 LEAT_API bool leat_ctx_cancelled(const leat_ctx *ctx);

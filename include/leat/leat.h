@@ -17,6 +17,8 @@
 #include "leat/plan.h"
 #include "leat/project.h"
 #include "leat/record.h"
+#include "leat/reject.h"
+#include "leat/side_output.h"
 #include "leat/rolling.h"
 #include "leat/stream.h"
 #include "leat/type.h"

@@ -39,6 +39,14 @@ typedef struct leat_operator_ops {
     // Several records of the input at once, one after the other in memory: an operator that can
     // overlap its work on them is faster that way. None has a timestamp. [element, for each]
     leat_err (*elements)(leat_operator *self, const void *records, uint32_t count, leat_out *out);
+    // One record of an operator with several inputs; `input` counts from 0. Required there, instead
+    // of `element`.
+    leat_err (*element_of)(leat_operator *self, uint32_t input, const void *record, leat_out *out);
+    // Of several inputs one has ended; may emit. When the last has, end_input follows. [nothing]
+    leat_err (*input_ended)(leat_operator *self, uint32_t input, leat_out *out);
+    // An operator with several inputs that has absorbed sources: whether it wants records from
+    // outside its task now. Asked again after each round over the sources. [yes]
+    bool (*accepts)(leat_operator *self);
     // Sources: emit at most `max_records` records, then return; `*state` says how to go on. Must
     // not block, except between leat_blocking_begin and end.
     leat_err (*poll)(leat_operator *self, leat_out *out, uint32_t max_records, leat_poll *state);

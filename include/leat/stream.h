@@ -115,6 +115,14 @@ LEAT_API leat_stream *leat_buffer_timeout(leat_stream *stream, int64_t timeout_m
 // Gives each task that this operator is part of a worker thread of its own, which nobody else uses:
 // for functions that compute for long or must not wait behind others.
 LEAT_API leat_stream *leat_own_worker(leat_stream *stream);
+// Lets the operator run with parallelism 1 only: any other is a fault.
+LEAT_API leat_stream *leat_non_parallel(leat_stream *stream);
+// Makes the operator's function a rich one: `open` is called in each subtask before its first
+// record, `close` once for every `open` that returned 0, whatever happened in between (a failure of
+// `close` counts only when the job came to its end by itself). Either may be NULL; both return 0 or
+// what leat_fail returns. What they share is kept with leat_ctx_set_local. For any operator,
+// sources and sinks too.
+LEAT_API leat_stream *leat_rich(leat_stream *stream, leat_open_fn open, leat_close_fn close);
 // What leat_ctx_user_data returns in this operator's functions. Borrowed; must outlive the job and
 // is shared by all subtasks.
 LEAT_API leat_stream *leat_user_data(leat_stream *stream, void *user_data);
