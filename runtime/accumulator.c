@@ -52,7 +52,8 @@ void leati_accumulator_fini(leat_accumulator *a, const leat_allocator *allocator
 
 static leat_err wrong_type(const leat_accumulator *a, const char *type)
 {
-    leati_metric_fail(a->ctx, LEAT_ETYPE, "accumulator \"%s\": a %s takes no %s", a->name,
+    leati_metric_fail(a->ctx, LEAT_ETYPE, "accumulator \"%s\": %s %s takes no %s", a->name,
+                      a->kind == LEAT_ACCUMULATOR_AVERAGE ? "an" : "a",
                       leat_accumulator_kind_name(a->kind), type);
     return LEAT_ETYPE;
 }

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/thread.h"
+#include "runtime/metrics.h"
 
 // --- the runtime ---
 
@@ -95,6 +96,7 @@ void leati_job_log(const leat_job *job, leat_log_level level, const char *format
 
 static void free_job(leat_job *job)
 {
+    leati_metrics_free(job);
     leati_job_undeploy(job);
     while (job->shared) {
         leati_shared *shared = job->shared;
@@ -358,7 +360,26 @@ void leat_job_task_stats(const leat_job *job, uint32_t index, leat_task_stats *s
 
 // --- in one call ---
 
-leat_err leat_execute(leat_env *env)
+// Runs the job to its end; `accumulators` may be NULL.
+static leat_err run_on(leat_runtime *runtime, leat_env *env, leat_accumulators **accumulators)
+{
+    leat_job *job;
+    leat_err err = leat_start(runtime, env, &job);
+    if (err)
+        return err;
+    err = leat_job_wait(job, -1);
+    if (err) {
+        leat_env_fail(env, err, "%s", leat_job_failure(job));
+    } else if (accumulators) {
+        err = leat_job_accumulators(job, accumulators);
+        if (err)
+            leat_env_fail(env, err, "the accumulators: %s", leat_err_message(err));
+    }
+    leat_job_destroy(&job);
+    return err;
+}
+
+static leat_err execute(leat_env *env, leat_accumulators **accumulators)
 {
     leat_err err = leat_env_check(env);
     if (err)
@@ -370,14 +391,17 @@ leat_err leat_execute(leat_env *env)
         leat_env_fail(env, err, "%s", why);
         return err;
     }
-    leat_job *job;
-    err = leat_start(runtime, env, &job);
-    if (!err) {
-        err = leat_job_wait(job, -1);
-        if (err)
-            leat_env_fail(env, err, "%s", leat_job_failure(job));
-        leat_job_destroy(&job);
-    }
+    err = run_on(runtime, env, accumulators);
     leat_runtime_destroy(&runtime);
     return err;
+}
+
+leat_err leat_execute(leat_env *env)
+{
+    return execute(env, NULL);
+}
+
+leat_err leat_execute_with_accumulators(leat_env *env, leat_accumulators **accumulators)
+{
+    return execute(env, accumulators);
 }

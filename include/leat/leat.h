@@ -12,6 +12,7 @@
 #include "leat/function.h"
 #include "leat/job.h"
 #include "leat/log.h"
+#include "leat/metrics.h"
 #include "leat/operator.h"
 #include "leat/parse.h"
 #include "leat/plan.h"
