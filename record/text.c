@@ -11,9 +11,10 @@
 typedef struct sink {
     char *to;
     size_t room, length;
+    char doubled; // written twice wherever it occurs; NUL: none
 } sink;
 
-static void put(sink *out, const void *data, size_t size)
+static void put_run(sink *out, const void *data, size_t size)
 {
     if (size && out->length < out->room) {
         size_t left = out->room - out->length;
@@ -22,13 +23,45 @@ static void put(sink *out, const void *data, size_t size)
     out->length += size;
 }
 
+static void put(sink *out, const void *data, size_t size)
+{
+    const char *from = data, *quote;
+    while (out->doubled && size && (quote = memchr(from, out->doubled, size))) {
+        size_t run = (size_t)(quote - from) + 1;
+        put_run(out, from, run);
+        put_run(out, &out->doubled, 1);
+        from += run;
+        size -= run;
+    }
+    put_run(out, from, size);
+}
+
 static void put_text(sink *out, const char *text)
 {
     put(out, text, strlen(text));
 }
 
+// A character at a time, each as a string of which the quotes are left out.
+static void put_json_string_doubled(sink *out, const char *text, size_t size)
+{
+    put(out, "\"", 1);
+    for (size_t i = 0; i < size;) {
+        char one[16];
+        size_t step = leati_utf8_length(text + i, size - i);
+        step = step ? step : 1;
+        size_t length = leati_json_string(text + i, step, one, sizeof one);
+        put(out, one + 1, length - 2);
+        i += step;
+    }
+    put(out, "\"", 1);
+}
+
 static void put_json_string(sink *out, const char *text, size_t size)
 {
+    if (out->doubled) {
+        put_json_string_doubled(out, text, size);
+        return;
+    }
     size_t at = out->length < out->room ? out->length : out->room;
     char *to = out->to ? out->to + at : NULL;
     out->length += leati_json_string(text, size, to, out->room - at);
@@ -229,8 +262,16 @@ static void put_json(sink *out, const leat_type *type, const void *value)
 
 size_t leat_record_json(const leat_type *type, const void *record, char *buffer, size_t size)
 {
-    sink out = {buffer, size, 0};
+    sink out = {.to = buffer, .room = size};
     put_json(&out, type, record);
+    return out.length;
+}
+
+size_t leati_json_doubled(const leat_type *type, const void *value, char quote, char *buffer,
+                          size_t size)
+{
+    sink out = {.to = buffer, .room = size, .doubled = quote};
+    put_json(&out, type, value);
     return out.length;
 }
 
@@ -256,7 +297,7 @@ static void put_column(sink *out, const leat_type *type, const void *value)
 
 size_t leat_record_text(const leat_type *type, const void *record, char *buffer, size_t size)
 {
-    sink out = {buffer, size, 0};
+    sink out = {.to = buffer, .room = size};
     if (type->kind != LEAT_STRUCT)
         put_column(&out, type, record);
     for (uint32_t i = 0; type->kind == LEAT_STRUCT && i < type->field_count; i++) {

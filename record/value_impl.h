@@ -57,6 +57,10 @@ static inline uint8_t leati_wide_tag(uint32_t kind)
     CASE(LEAT_BYTES)                                                                               \
     CASE(LEAT_TIMESTAMP)
 
+// leat_record_json with each `quote` in it doubled, as a quoted value of CSV has it.
+size_t leati_json_doubled(const leat_type *type, const void *value, char quote, char *buffer,
+                          size_t size);
+
 // Memory from the scratch with an alignment of at most that of any type; NULL when out of memory.
 void *leati_scratch_take(leat_scratch *scratch, size_t size_bytes, size_t align);
 
