@@ -237,11 +237,18 @@ static bool place_field(const projection *p, const leat_field *field, project_co
     return fits(p, s, field->type);
 }
 
+// Whether the result is the selected field itself, not a struct around it.
+static bool takes_itself(const projection *p)
+{
+    return p->to->kind != LEAT_STRUCT ||
+           (p->count == 1 && leat_type_equal(p->fields[0].type, p->to));
+}
+
 // Says where each field goes.
 static bool place_fields(const projection *p, project_config *config)
 {
     const leat_type *to = p->to;
-    if (to->kind != LEAT_STRUCT) {
+    if (takes_itself(p)) {
         p->fields[0].is_used = true;
         config->moves[config->count++] = (move){p->fields[0].offset, 0, to->size};
         if (!fits(p, &p->fields[0], to))

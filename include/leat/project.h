@@ -17,7 +17,8 @@ LEAT_BEGIN_DECLS
 // Otherwise the result is of `out_type`, a struct whose fields are the selected ones: each is
 // called as the path or its last part ("where.lat" or "lat") and has a type of equal structure, and
 // none is left over on either side; their order does not matter. With `fields` NULL the names are
-// those of `out_type`. A type that is no struct takes one selected field itself.
+// those of `out_type`. If `out_type` is no struct, or is the type of the one selected field, the
+// result is that field itself.
 //
 // `fields` is copied; a static `out_type` is borrowed, one of run time is held by the environment.
 // The thread that owns the environment calls it; it does not return NULL: whatever does not fit is
