@@ -395,3 +395,103 @@ Test(metrics, what_cannot_be_had_fails_the_job_even_if_the_function_goes_on)
         end_job(&r);
     }
 }
+
+// --- opened functions, blocking sources, rejected records ---
+
+typedef struct counts {
+    leat_counter *seen;
+    leat_accumulator *largest;
+} counts;
+
+static int open_counts(leat_ctx *ctx)
+{
+    counts *c = malloc(sizeof *c);
+    if (!c)
+        return leat_fail(ctx, "out of memory");
+    c->seen = leat_ctx_counter(ctx, "seen");
+    c->largest = leat_ctx_accumulator(ctx, "largest", LEAT_ACCUMULATOR_MAX_I64);
+    leat_ctx_set_local(ctx, c);
+    return 0;
+}
+
+static int close_counts(leat_ctx *ctx)
+{
+    counts *c = leat_ctx_local(ctx);
+    leat_counter_add(c->seen, 1000);
+    free(c);
+    return 0;
+}
+
+static int count_open(leat_ctx *ctx, const void *in)
+{
+    counts *c = leat_ctx_local(ctx);
+    leat_counter_add(c->seen, 1);
+    leat_accumulator_add_i64(c->largest, *(const int64_t *)in);
+    return 1;
+}
+
+Test(metrics, are_made_in_open_and_updated_until_close)
+{
+    leat_env *env = new_env("2");
+    leat_stream *s = leat_filter(leat_rebalance(leat_sequence(env, 1, 20)), count_open);
+    leat_discard(leat_rich(leat_parallelism(leat_name(s, "rich"), 4), open_counts, close_counts));
+    running r = run_job(env);
+    cr_assert(r.err == LEAT_OK, "%s", leat_job_failure(r.job));
+    for (uint32_t subtask = 0; subtask < 4; subtask++) {
+        leat_metric m;
+        cr_assert(leat_job_find_metric(r.job, "rich", subtask, "seen", &m));
+        cr_assert(m.count == 1005);
+    }
+    leat_accumulators *all;
+    leat_accumulator_value largest;
+    cr_assert(leat_job_accumulators(r.job, &all) == LEAT_OK);
+    cr_assert(leat_accumulators_find(all, "largest", &largest));
+    cr_assert(largest.i64 == 20 && largest.count == 20);
+    leat_accumulators_destroy(&all);
+    end_job(&r);
+}
+
+static int count_and_emit(const leat_ctx *ctx, leat_source_out *out)
+{
+    leat_counter *emitted = leat_ctx_counter(ctx, "emitted");
+    for (int64_t i = 0; i < 12; i++) {
+        if (leat_source_emit(out, &i))
+            return -1;
+        leat_counter_add(emitted, 1);
+    }
+    return 0;
+}
+
+Test(metrics, a_blocking_source_has_them_on_its_own_thread)
+{
+    static const leat_blocking_source_fns fns = {.run = count_and_emit};
+    leat_env *env = new_env("1");
+    leat_discard(leat_blocking_source(env, "emitter", &fns, NUMBER));
+    running r = run_job(env);
+    cr_assert(r.err == LEAT_OK, "%s", leat_job_failure(r.job));
+    leat_metric m;
+    cr_assert(leat_job_find_metric(r.job, "emitter", 0, "emitted", &m));
+    cr_assert(m.count == 12);
+    end_job(&r);
+}
+
+static int refuse_even(leat_ctx *ctx, const void *in)
+{
+    return *(const int64_t *)in % 2 ? 0 : leat_fail(ctx, "even");
+}
+
+Test(metrics, rejected_records_are_a_built_in_counter)
+{
+    leat_env *env = new_env("1");
+    leat_stream *sink = leat_name(leat_sink(leat_sequence(env, 1, 9), refuse_even), "odd only");
+    leat_on_error(sink, LEAT_ON_ERROR_SKIP);
+    running r = run_job(env);
+    cr_assert(r.err == LEAT_OK, "%s", leat_job_failure(r.job));
+    leat_metric m;
+    cr_assert(leat_job_find_metric(r.job, "odd only", 0, "rejected", &m));
+    cr_assert(m.built_in && m.kind == LEAT_METRIC_COUNTER && m.count == 4);
+    char text[400] = "";
+    leat_job_each_metric(r.job, list_metric, text);
+    cr_assert_str_eq(text, "odd only/0/rejected ");
+    end_job(&r);
+}
