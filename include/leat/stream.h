@@ -19,13 +19,6 @@ typedef struct leat_stream leat_stream;
 
 // --- sources ---
 
-// The lines of text files: records of leat_type_scalar(LEAT_STR), `const leat_str *`. Each path is
-// a file, a directory (its files, recursively; names that start with "." or "_" are left out) or
-// "-" for standard input (read by one subtask, once). Lines end at LF; one CR before it is dropped;
-// the bytes are passed as they are. All subtasks share the work in splits. The paths are copied.
-LEAT_API leat_stream *leat_read_text_files(leat_env *env, const char *const *paths,
-                                           size_t path_count);
-LEAT_API leat_stream *leat_read_text(leat_env *env, const char *path);
 // The records of an array, in order, from one subtask. Deep-copied now.
 LEAT_API leat_stream *leat_from_items(leat_env *env, const leat_type *type, const void *items,
                                       size_t count);
@@ -85,10 +78,6 @@ LEAT_API leat_stream *leat_blocking_exchange(leat_stream *in);
 // --- sinks ---
 // They return a stream only so that it can be named; it cannot be an input.
 
-// Prints the text form of each record, a line each: to standard output with prefix `N> ` (the
-// subtask's number from 1) when parallelism is above 1. Whole lines, never interleaved.
-LEAT_API leat_stream *leat_print(leat_stream *in);
-LEAT_API leat_stream *leat_print_to_err(leat_stream *in);
 // Calls `fn` for each record.
 LEAT_API leat_stream *leat_sink(leat_stream *in, leat_sink_fn fn);
 // Drops everything.

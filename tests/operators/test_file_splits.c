@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <criterion/criterion.h>
-#include <ftw.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <utime.h>
 
-#include "leat/leat.h"
-#include "operators/text_splits.h"
+#include "files.h"
 
 static void write_file(const char *path, size_t size)
 {
@@ -23,26 +16,32 @@ static void write_file(const char *path, size_t size)
 static leat_err list(const char *const *paths, size_t count, int64_t split_size, char *text,
                      size_t size)
 {
-    leati_text_splits *splits;
-    leati_text_split split;
+    leati_file_splits *splits;
+    leati_file_split split;
+    leati_file_sleeper sleeper = {.waker = NULL};
+    leati_file_rules rules = {.paths = paths, .path_count = count};
+    leati_file_listing listing = {.why = text, .why_size = size};
     size_t at = 0;
-    cr_assert_eq(leati_text_splits_create(NULL, split_size, &splits), LEAT_OK);
-    leat_err err = leati_text_splits_list(splits, paths, count, text, size);
+    cr_assert_eq(leati_file_splits_create(NULL, split_size, &splits), LEAT_OK);
+    leati_file_splits_join(splits, &sleeper);
+    leat_err err = leati_file_splits_start(splits, &rules, &listing, 0);
     if (err == LEAT_OK) {
         text[0] = 0;
-        while (leati_text_splits_next(splits, &split)) {
-            at += (size_t)snprintf(text + at, size - at, "%s ", split.path);
-            at += split.stream ? (size_t)snprintf(text + at, size - at, "stream;")
-                               : (size_t)snprintf(text + at, size - at, "%d-%d;", (int)split.start,
-                                                  (int)split.end);
+        while (leati_file_splits_next(splits, &sleeper, &split) == LEATI_SPLIT_FOUND) {
+            at += (size_t)snprintf(text + at, size - at, "%s ", split.file->path);
+            at += split.file->stream ? (size_t)snprintf(text + at, size - at, "stream;")
+                                     : (size_t)snprintf(text + at, size - at, "%d-%d;",
+                                                        (int)split.start, (int)split.end);
+            leati_file_splits_release(splits, &split);
         }
-        cr_assert(!leati_text_splits_next(splits, &split));
+        cr_assert_eq(leati_file_splits_next(splits, &sleeper, &split), LEATI_SPLIT_NONE);
     }
-    leati_text_splits_destroy(&splits);
+    leati_file_splits_leave(splits, &sleeper);
+    leati_file_splits_destroy(&splits);
     return err;
 }
 
-Test(text_splits, files_are_cut_and_directories_walked_in_order)
+Test(file_splits, files_are_cut_and_directories_walked_in_order)
 {
     char text[4096];
     mkdir("d", 0700);
@@ -67,7 +66,7 @@ Test(text_splits, files_are_cut_and_directories_walked_in_order)
                            "d/sub/z 0-1;- stream;.named 0-4;d/pipe stream;d/a 0-10;");
 }
 
-Test(text_splits, links_that_form_loops_end)
+Test(file_splits, links_that_form_loops_end)
 {
     char text[4096];
     mkdir("d", 0700);
@@ -83,7 +82,7 @@ Test(text_splits, links_that_form_loops_end)
     cr_assert_eq(strlen(text), 26, "what is named twice is read twice: %s", text);
 }
 
-Test(text_splits, an_empty_directory_has_no_splits)
+Test(file_splits, an_empty_directory_has_no_splits)
 {
     char text[100] = "?";
     mkdir("d", 0700);
@@ -92,7 +91,7 @@ Test(text_splits, an_empty_directory_has_no_splits)
     cr_assert_str_eq(text, "");
 }
 
-Test(text_splits, what_cannot_be_read_is_named)
+Test(file_splits, what_cannot_be_read_is_named)
 {
     char why[200];
     const char *path = "missing";
@@ -109,7 +108,7 @@ Test(text_splits, what_cannot_be_read_is_named)
     cr_assert(strstr(why, "self: Too many levels") != NULL, "%s", why);
 }
 
-Test(text_splits, many_directories_are_each_met_once)
+Test(file_splits, many_directories_are_each_met_once)
 {
     enum { COUNT = 300 };
     char path[100];
@@ -160,7 +159,7 @@ static void meter_release(void *user, void *ptr)
     free(ptr);
 }
 
-Test(text_splits, any_allocation_may_fail)
+Test(file_splits, any_allocation_may_fail)
 {
     char path[100], why[100];
     mkdir("d", 0700);
@@ -171,40 +170,25 @@ Test(text_splits, any_allocation_may_fail)
         write_file(path, 1);
     }
     const char *paths[] = {"d", "-"};
-    leat_err err = LEAT_ENOMEM;
-    size_t n = 0;
-    for (; err != LEAT_OK; n++) {
-        meter m = {.left = n};
-        leat_allocator allocator = {meter_allocate, meter_reallocate, meter_release, &m};
-        leati_text_splits *splits;
-        err = leati_text_splits_create(&allocator, 10, &splits);
-        if (err == LEAT_OK) {
-            err = leati_text_splits_list(splits, paths, 2, why, sizeof why);
-            leati_text_splits_destroy(&splits);
+    for (int64_t watch = 0; watch < 2; watch++) {
+        leat_err err = LEAT_ENOMEM;
+        size_t n = 0;
+        for (; err != LEAT_OK; n++) {
+            meter m = {.left = n};
+            leat_allocator allocator = {meter_allocate, meter_reallocate, meter_release, &m};
+            leati_file_splits *splits;
+            leati_file_rules rules = {.paths = paths, .path_count = 2, .watch_interval_ms = watch};
+            leati_file_listing listing = {.why = why, .why_size = sizeof why};
+            err = leati_file_splits_create(&allocator, 10, &splits);
+            if (err == LEAT_OK) {
+                err = leati_file_splits_start(splits, &rules, &listing, 0);
+                leati_file_splits_destroy(&splits);
+            }
+            cr_assert(err == LEAT_OK || err == LEAT_ENOMEM);
+            cr_assert_eq(m.alive, 0);
         }
-        cr_assert(err == LEAT_OK || err == LEAT_ENOMEM);
-        cr_assert_eq(m.alive, 0);
+        cr_assert(n > 80);
     }
-    cr_assert(n > 80);
 }
 
-// Each test has a folder of its own.
-static void enter_folder(void)
-{
-    char folder[] = "/tmp/leat-splits-XXXXXX";
-    cr_assert(mkdtemp(folder) && chdir(folder) == 0);
-}
-
-static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *where)
-{
-    return remove(path);
-}
-
-static void leave_folder(void)
-{
-    char *folder = get_current_dir_name();
-    cr_assert(chdir("/") == 0 && nftw(folder, remove_one, 20, FTW_DEPTH | FTW_PHYS) == 0);
-    free(folder);
-}
-
-TestSuite(text_splits, .init = enter_folder, .fini = leave_folder);
+TestSuite(file_splits, .init = enter_folder, .fini = leave_folder);

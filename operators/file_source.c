@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: Apache-2.0
+// leat_read_files: the records of files, directories and standard input. The subtasks share one
+// list of splits and each takes the next when it has read one to its end.
+#include "operators/file_source.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/strbuf.h"
+#include "base/thread.h"
+#include "leat/reject.h"
+#include "operators/builder.h"
+#include "operators/file_reader.h"
+#include "runtime/context.h"
+
+// After so many bytes, or one read without a record, poll returns, so that turns stay short when
+// records are long.
+enum { TURN_BYTES = 256 * 1024, WHY_BYTES = 1024 };
+
+typedef struct file_config {
+    leati_file_rules rules;
+    const leat_file_format *format;
+    leat_file_compression compression;
+} file_config;
+
+typedef struct file_operator {
+    leat_operator base;
+    const file_config *config;
+    leati_file_splits *splits; // borrowed from the job
+    leati_file_sleeper sleeper;
+    bool joined;
+    void *format_reader;
+    bool format_made;
+    leati_file_reader reader;
+    leati_file_split split; // the one that is being read, or without a file
+    void *record;
+    leat_parse_error error;
+    int alarm; // the watchman's timer, or -1
+} file_operator;
+
+// --- open ---
+
+static leat_err splits_create(leat_ctx *ctx, void **object)
+{
+    leati_file_splits *splits;
+    leat_err err = leati_file_splits_create(
+        leat_ctx_allocator(ctx), leati_config_get(leati_ctx_config(ctx), LEATI_CONFIG_SPLIT_SIZE),
+        &splits);
+    if (err != LEAT_OK)
+        return leati_ctx_error(ctx, err, "no memory for the list of files");
+    *object = splits;
+    return LEAT_OK;
+}
+
+static void splits_destroy(void *object)
+{
+    leati_file_splits *splits = object;
+    leati_file_splits_destroy(&splits);
+}
+
+static leati_file_listing listing_of(const file_operator *op, char *why)
+{
+    return (leati_file_listing){.watching = op->config->rules.watch_interval_ms > 0,
+                                .ctx = op->base.ctx,
+                                .why = why,
+                                .why_size = WHY_BYTES};
+}
+
+static leat_err join(file_operator *op)
+{
+    static const leati_shared_ops shared = {.create = splits_create, .destroy = splits_destroy};
+    leat_ctx *ctx = op->base.ctx;
+    void *object;
+    char why[WHY_BYTES] = "";
+    leat_err err = leati_ctx_shared(ctx, &shared, &object);
+    if (err != LEAT_OK)
+        return err;
+    op->splits = object;
+    leati_file_listing listing = listing_of(op, why);
+    err = leati_file_splits_start(op->splits, &op->config->rules, &listing, leati_clock_ns());
+    if (err != LEAT_OK)
+        return leati_ctx_error(ctx, err, "%s", why);
+    op->sleeper.waker = leat_ctx_waker(ctx);
+    leati_file_splits_join(op->splits, &op->sleeper);
+    op->joined = true;
+    return LEAT_OK;
+}
+
+static leat_err file_open(leat_operator *self)
+{
+    file_operator *op = (file_operator *)self;
+    const leat_file_format *format = op->config->format;
+    const leat_allocator *allocator = leat_ctx_allocator(self->ctx);
+    leat_err err = join(op);
+    if (err != LEAT_OK)
+        return err;
+    op->record = leati_calloc(allocator, 1, leat_ctx_out_type(self->ctx)->size);
+    if (!op->record)
+        return leati_ctx_error(self->ctx, LEAT_ENOMEM, "no memory for a record");
+    if (format->create) {
+        err = format->create(format, self->ctx, &op->format_reader);
+        if (err != LEAT_OK)
+            return leati_ctx_error(self->ctx, err, "the format \"%s\" has made no reader: %s",
+                                   format->name, leat_err_message(err));
+    }
+    op->format_made = true;
+    leati_file_reader_init(&op->reader, allocator, format, op->format_reader, LEATI_FILE_BLOCK);
+    op->reader.splits = op->splits;
+    return LEAT_OK;
+}
+
+// --- splits ---
+
+static void leave_split(file_operator *op)
+{
+    leati_file_reader_close(&op->reader);
+    leati_file_splits_release(op->splits, &op->split);
+}
+
+// A file that has gone, or was replaced or truncated, has changed: where paths are watched, what is
+// there now is listed again, so that the rest of the old one is not missed.
+static leat_err lose_split(file_operator *op, leat_err err)
+{
+    leat_ctx *ctx = op->base.ctx;
+    bool changed = err == LEAT_ENOENT || err == LEAT_ESTATE;
+    if (changed && op->config->rules.watch_interval_ms > 0) {
+        leat_ctx_log(ctx, LEAT_LOG_WARN, "%s", op->reader.why);
+        leave_split(op);
+        return LEAT_OK;
+    }
+    return leati_ctx_error(ctx, err == LEAT_ESTATE ? LEAT_EIO : err, "%s", op->reader.why);
+}
+
+// Sleeps until the next listing is due, or somebody else's has found something.
+static leat_err set_alarm(file_operator *op)
+{
+    leat_ctx *ctx = op->base.ctx;
+    int64_t due_ns = leati_file_splits_due_ns(op->splits);
+    if (due_ns == INT64_MAX)
+        return LEAT_OK;
+    if (op->alarm < 0)
+        op->alarm = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    struct itimerspec time = {
+        .it_value = {.tv_sec = due_ns / 1000000000, .tv_nsec = due_ns % 1000000000}};
+    if (op->alarm < 0 || timerfd_settime(op->alarm, TFD_TIMER_ABSTIME, &time, NULL) != 0)
+        return leati_ctx_error(ctx, LEAT_EIO, "a timer could not be set: %s",
+                               strerrorname_np(errno));
+    return leat_ctx_wait_readable(ctx, op->alarm);
+}
+
+// Opens the next split, or says that there is none.
+static leat_err next_split(file_operator *op, leat_poll *state)
+{
+    leat_err err;
+    switch (leati_file_splits_next(op->splits, &op->sleeper, &op->split)) {
+    case LEATI_SPLIT_FOUND:
+        err = leati_file_reader_open(&op->reader, &op->split);
+        return err == LEAT_OK ? LEAT_OK : lose_split(op, err);
+    case LEATI_SPLIT_NONE:
+        *state = LEAT_POLL_END;
+        return LEAT_OK;
+    case LEATI_SPLIT_WAIT:
+        *state = LEAT_POLL_WAIT;
+        return LEAT_OK;
+    case LEATI_SPLIT_WATCH:
+        *state = LEAT_POLL_WAIT;
+        return set_alarm(op);
+    }
+    return LEAT_OK;
+}
+
+// Lists watched paths once more when that is due.
+static leat_err scan(file_operator *op)
+{
+    leat_ctx *ctx = op->base.ctx;
+    int64_t now_ns = leati_clock_ns();
+    if (!leati_file_splits_due(op->splits, now_ns))
+        return LEAT_OK;
+    char why[WHY_BYTES] = "no memory for the list of files";
+    leati_file_listing listing = listing_of(op, why);
+    leat_blocking_begin(ctx);
+    leat_err err = leati_file_splits_scan(op->splits, &listing, now_ns);
+    leat_blocking_end(ctx);
+    if (err == LEAT_OK || err == LEAT_ECANCELLED)
+        return err;
+    return leati_ctx_error(ctx, err, "%s", why);
+}
+
+// --- records ---
+
+// Reads one block, or arranges to be woken when there is something to read.
+static leat_err fill(file_operator *op, leat_poll *state)
+{
+    leat_ctx *ctx = op->base.ctx;
+    leat_err err = LEAT_EAGAIN;
+    if (leati_file_reader_ready(&op->reader))
+        err = leati_file_reader_fill(&op->reader);
+    if (err == LEAT_OK)
+        return LEAT_OK;
+    if (err != LEAT_EAGAIN)
+        return lose_split(op, err);
+    *state = LEAT_POLL_WAIT;
+    return leat_ctx_wait_readable(ctx, op->reader.fd);
+}
+
+static leat_err reject(file_operator *op)
+{
+    char place[320];
+    leati_file_reader_place(&op->reader, place, sizeof place);
+    return leat_reject_text(op->base.ctx, op->reader.raw, "%s: %s", place, op->error.text);
+}
+
+// Does what is to be done before there can be a record.
+static leat_err go_on(file_operator *op, leati_read why, leat_poll *state)
+{
+    switch (why) {
+    case LEATI_READ_FILL:
+        return fill(op, state);
+    case LEATI_READ_BAD:
+        return reject(op);
+    case LEATI_READ_FAIL:
+        return leati_ctx_error(op->base.ctx, op->reader.failure, "%s", op->reader.why);
+    case LEATI_READ_END:
+        if (op->split.file)
+            leave_split(op);
+        return next_split(op, state);
+    default:
+        return LEAT_OK;
+    }
+}
+
+static leat_err file_poll(leat_operator *self, leat_out *out, uint32_t max_records,
+                          leat_poll *state)
+{
+    file_operator *op = (file_operator *)self;
+    leati_file_reader *reader = &op->reader;
+    uint32_t records = 0;
+    size_t bytes = 0;
+    bool has_read = false;
+    *state = LEAT_POLL_MORE;
+    leat_err err = scan(op);
+    while (err == LEAT_OK && *state == LEAT_POLL_MORE && records < max_records &&
+           bytes < TURN_BYTES) {
+        size_t at = reader->at;
+        leati_read found = op->split.file ? leati_file_reader_next(reader, op->record, &op->error)
+                                          : LEATI_READ_END;
+        // Going to another place of the file starts the buffer anew.
+        bytes += reader->at > at ? reader->at - at : 0;
+        if (LEAT_LIKELY(found == LEATI_READ_RECORD)) {
+            records++;
+            err = leat_collect(out, op->record);
+        } else if (found == LEATI_READ_FILL && has_read) {
+            break;
+        } else {
+            has_read |= found == LEATI_READ_FILL;
+            err = go_on(op, found, state);
+        }
+        if (!leat_out_available(self->ctx))
+            break;
+    }
+    leat_ctx_count_in(self->ctx, records, bytes);
+    return err;
+}
+
+static void file_dispose(leat_operator *self)
+{
+    file_operator *op = (file_operator *)self;
+    const leat_file_format *format = op->config->format;
+    if (op->format_made) {
+        leati_file_reader_fini(&op->reader);
+        if (format->destroy)
+            format->destroy(op->format_reader);
+    }
+    if (op->split.file)
+        leati_file_splits_release(op->splits, &op->split);
+    if (op->joined)
+        leati_file_splits_leave(op->splits, &op->sleeper);
+    if (op->alarm >= 0)
+        close(op->alarm);
+    leati_free(leat_ctx_allocator(self->ctx), op->record);
+    leati_operator_dispose(self);
+}
+
+static const leat_operator_ops file_ops = {
+    .kind = "source: files",
+    .open = file_open,
+    .poll = file_poll,
+    .dispose = file_dispose,
+};
+
+static leat_err file_create(const leat_factory *factory, leat_ctx *ctx, leat_operator **op)
+{
+    file_operator *made = leati_operator_create(ctx, sizeof *made, &file_ops);
+    if (!made)
+        return LEAT_ENOMEM;
+    made->config = factory->config;
+    made->alarm = -1;
+    *op = &made->base;
+    return LEAT_OK;
+}
+
+// --- the builder ---
+
+static int compression_of(const leati_file_rules *rules, const char *path)
+{
+    // The rules are the first member.
+    const file_config *config = (const file_config *)rules;
+    switch (config->compression) {
+    case LEAT_FILE_PLAIN:
+        return LEATI_PLAIN;
+    case LEAT_FILE_GZIP:
+        return LEATI_GZIP;
+    case LEAT_FILE_ZSTD:
+        return LEATI_ZSTD;
+    default:
+        return leati_compression_by_name(path);
+    }
+}
+
+const char *leati_copy_text(leat_env *env, const char *text)
+{
+    size_t size = text ? strlen(text) + 1 : 0;
+    char *copy = text ? leat_env_alloc(env, size) : NULL;
+    if (copy)
+        memcpy(copy, text, size);
+    return copy;
+}
+
+const leat_column *leati_copy_columns(leat_env *env, const leat_column *columns, size_t count)
+{
+    leat_column *copies = count ? leat_env_alloc(env, count * sizeof *copies) : NULL;
+    for (size_t i = 0; copies && i < count; i++) {
+        copies[i].field = leati_copy_text(env, columns[i].field);
+        copies[i].name = leati_copy_text(env, columns[i].name);
+    }
+    return copies;
+}
+
+static const char *const *copy_paths(leat_env *env, const char *const *paths, size_t count)
+{
+    const char **copies = leat_env_alloc(env, count * sizeof *copies);
+    for (size_t i = 0; copies && i < count; i++)
+        if (!(copies[i] = leati_copy_text(env, paths[i])))
+            return NULL;
+    return copies;
+}
+
+// What pictures show: the paths, or the first few and how many there are, and how they are read.
+static void print_detail(leati_strbuf *text, const file_config *config)
+{
+    static const char *const forced[] = {"", ", plain", ", gzip", ", zstd"};
+    enum { SHOWN_BYTES = 200 };
+    const leati_file_rules *rules = &config->rules;
+    for (size_t i = 0; i < rules->path_count; i++) {
+        if (text->size > SHOWN_BYTES) {
+            leati_strbuf_printf(text, ", … %zu paths", rules->path_count);
+            break;
+        }
+        leati_strbuf_printf(text, "%s%s", i ? ", " : "", rules->paths[i]);
+    }
+    leati_strbuf_puts(text, forced[config->compression]);
+    if (rules->watch_interval_ms > 0)
+        leati_strbuf_printf(text, ", watched every %" PRId64 " ms", rules->watch_interval_ms);
+}
+
+// Why the options cannot be used, or NULL.
+static const char *check_options(const leat_file_options *options)
+{
+    if (!options || !options->paths || options->path_count == 0)
+        return "there are no paths";
+    for (size_t i = 0; i < options->path_count; i++) {
+        if (!options->paths[i] || !*options->paths[i])
+            return "a path is empty";
+        if (options->watch_interval_ms > 0 && strcmp(options->paths[i], "-") == 0)
+            return "standard input cannot be watched";
+    }
+    if (!options->format)
+        return "there is no format";
+    if (!options->format->name || !options->format->next)
+        return "the format has no name or no next hook";
+    if (options->watch_interval_ms < 0 || options->watch_interval_ms > INT64_C(86400000))
+        return "the interval of watching is not between 0 and a day";
+    if ((unsigned)options->compression > LEAT_FILE_ZSTD)
+        return "this compression is not known";
+    return NULL;
+}
+
+static leat_stream *add_source(leat_env *env, const file_config *config, const leat_type *type)
+{
+    char *kind = leat_env_alloc(env, strlen(config->format->name) + sizeof "source: ");
+    if (!kind)
+        return leati_graph_inert(env);
+    stpcpy(stpcpy(kind, "source: "), config->format->name);
+    leati_strbuf detail;
+    leati_strbuf_init(&detail, leat_env_allocator(env));
+    print_detail(&detail, config);
+    leat_stream *stream = leati_graph_add(env, NULL,
+                                          &(leati_node_spec){.kind = kind,
+                                                             .flags = LEATI_NODE_SOURCE,
+                                                             .out_type = type,
+                                                             .factory = {file_create, config},
+                                                             .detail = leati_strbuf_text(&detail)});
+    leati_strbuf_fini(&detail);
+    return stream;
+}
+
+leat_stream *leat_read_files(leat_env *env, const leat_file_options *options, const leat_type *type)
+{
+    if (!env)
+        return leati_graph_inert(env);
+    const char *wrong = check_options(options);
+    if (wrong)
+        return leati_builder_fault(env, "leat_read_files", wrong);
+    const leat_file_format *format = options->format;
+    leat_parse_error error = {.offset = 0};
+    const char *why;
+    // Unfit types are found when the operator is added.
+    if (type && leat_type_check(type, &why) == LEAT_OK && format->check &&
+        format->check(format, type, &error) != LEAT_OK) {
+        leat_env_fail(env, LEAT_ETYPE, "leat_read_files: the format \"%s\": %s", format->name,
+                      error.text);
+        return leati_graph_inert(env);
+    }
+    file_config *config = leat_env_alloc(env, sizeof *config);
+    const char *const *paths = copy_paths(env, options->paths, options->path_count);
+    if (!config || !paths)
+        return leati_graph_inert(env);
+    config->rules = (leati_file_rules){.paths = paths,
+                                       .path_count = options->path_count,
+                                       .compression = compression_of,
+                                       .whole = !format->sync,
+                                       .watch_interval_ms = options->watch_interval_ms};
+    config->format = format;
+    config->compression = options->compression;
+    return add_source(env, config, type);
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text as a file format: its lines.
+#include <string.h>
+
+#include "leat/file_source.h"
+#include "operators/builder.h"
+
+bool leat_file_sync_lines(void *reader, const leat_file_text *text, size_t *skip)
+{
+    const char *lf = text->size ? memchr(text->data, '\n', text->size) : NULL;
+    *skip = lf ? (size_t)(lf - text->data) + 1 : text->size;
+    return lf != NULL;
+}
+
+static leat_err text_check(const leat_file_format *format, const leat_type *type,
+                           leat_parse_error *error)
+{
+    if (leat_type_equal(type, leat_type_scalar(LEAT_STR)))
+        return LEAT_OK;
+    strcpy(error->text, "lines are records of the type str");
+    return LEAT_ETYPE;
+}
+
+static leat_file_result text_next(void *reader, const leat_file_text *text, size_t *consumed,
+                                  void *record, leat_parse_error *error)
+{
+    const char *from = text->data;
+    size_t scanned = text->scanned;
+    const char *lf = memchr(from + scanned, '\n', text->size - scanned);
+    if (LEAT_UNLIKELY(!lf)) {
+        if (!text->at_end)
+            return LEAT_FILE_MORE;
+        *consumed = text->size;
+        *(leat_str *)record = (leat_str){.data = from, .size = text->size};
+        return LEAT_FILE_RECORD;
+    }
+    size_t size = (size_t)(lf - from);
+    *consumed = size + 1;
+    size -= size > 0 && lf[-1] == '\r';
+    *(leat_str *)record = (leat_str){.data = from, .size = size};
+    return LEAT_FILE_RECORD;
+}
+
+const leat_file_format *leat_text_format(void)
+{
+    static const leat_file_format format = {
+        .name = "text",
+        .sync_bytes = 1,
+        .check = text_check,
+        .sync = leat_file_sync_lines,
+        .next = text_next,
+    };
+    return &format;
+}
+
+leat_stream *leat_read_text_files(leat_env *env, const char *const *paths, size_t path_count)
+{
+    return leat_read_files(env,
+                           &(leat_file_options){
+                               .paths = paths,
+                               .path_count = path_count,
+                               .format = leat_text_format(),
+                           },
+                           leat_type_scalar(LEAT_STR));
+}
+
+leat_stream *leat_read_text(leat_env *env, const char *path)
+{
+    return leat_read_text_files(env, &path, 1);
+}
