@@ -229,6 +229,15 @@ static void fail_count(reading *r, size_t offset, size_t count)
     r->failed = true;
 }
 
+// Where the record that has been read ends.
+static const char *before_line_break(const leati_csv_cursor *cursor)
+{
+    const char *end = cursor->at;
+    if (end > cursor->text && end[-1] == '\n')
+        end -= end - cursor->text > 1 && end[-2] == '\r' ? 2 : 1;
+    return end;
+}
+
 // What there is to do when `count` values have been read: `extra` is where the first beyond the
 // columns stands.
 static void finish(reading *r, size_t count, size_t extra)
@@ -236,11 +245,12 @@ static void finish(reading *r, size_t count, size_t extra)
     const leat_csv *csv = r->cursor.csv;
     if (count > csv->field_count && !csv->ignore_extra)
         fail_count(r, extra, count);
+    const char *end = before_line_break(&r->cursor);
     if (count < csv->field_count && !csv->fill_short)
-        fail_count(r, (size_t)(r->cursor.at - r->cursor.text), count);
+        fail_count(r, (size_t)(end - r->cursor.text), count);
     for (size_t i = count; i < csv->field_count && !r->failed; i++)
         if (csv->fields[i])
-            store_missing(r, csv->fields[i], r->cursor.at);
+            store_missing(r, csv->fields[i], end);
     for (uint32_t i = 0; i < csv->absent_count; i++)
         *(const void **)((char *)r->record + csv->type->fields[csv->absent[i]].offset) = NULL;
 }
