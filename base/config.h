@@ -33,7 +33,9 @@
     K(CHAIN_MIXED_MAX_PARALLELISM, "chaining.mixed-max-parallelism", FLAG, 1, 0, 1, \
       "whether operators of different max parallelism may share a chain") \
     K(SPLIT_SIZE, "source.split-size", SIZE, 8388608, 4096, 1099511627776, \
-      "size of the pieces in which text files are read")
+      "size of the pieces in which text files are read") \
+    K(FEEDBACK_MEMORY, "iteration.feedback-memory", SIZE, 67108864, 4096, 1099511627776, \
+      "what may wait on its way back in a loop, in each subtask")
 // clang-format on
 
 typedef enum leati_config_key {

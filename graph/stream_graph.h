@@ -75,6 +75,7 @@ enum {
     LEATI_NODE_OWN_WORKER = 64,   // its tasks get a worker each
     // A source that its consumer, an operator of several inputs, absorbs whatever the chaining is.
     LEATI_NODE_FEEDBACK = 128,
+    LEATI_NODE_OPEN_LOOP = 256, // the head of a loop that is not closed: a fault
 };
 
 // The tag of the side output that rejected records go to; tags of users contain no blank.

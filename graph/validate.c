@@ -18,6 +18,13 @@ static void check_parallelism(leati_layout *layout, const leati_place *place)
                         place->max_parallelism, place->parallelism);
 }
 
+static void check_loop(leati_layout *layout, const leati_place *place)
+{
+    if (place->node->flags & LEATI_NODE_OPEN_LOOP)
+        leati_fault_add(layout->env, place->node, LEAT_EGRAPH,
+                        "its loop is not closed: leat_close_with must lead something back to it");
+}
+
 static void check_edge(leati_layout *layout, const leati_place *place, uint32_t e)
 {
     const leati_edge *edge = &layout->env->edges[e];
@@ -151,6 +158,7 @@ void leati_layout_validate(leati_layout *layout)
     for (uint32_t n = 0; n < layout->node_count; n++) {
         const leati_place *place = &layout->places[n];
         check_parallelism(layout, place);
+        check_loop(layout, place);
         if (place->node->flags & LEATI_NODE_BROKEN)
             continue;
         for (uint32_t i = 0; i < place->in_count; i++)

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // leat_blocking_source: a source function that may block, on a thread of its own.
 //
-// Threading. The function's thread encodes what it emits into one of two buffers; the task takes
-// the full one and decodes from it, so that the lock is held for a swap only. The buffer that is
-// being filled has a bound: a function that is ahead of its task waits in emit. The task is woken
-// when the buffer stops being empty.
+// Threading. The function's thread puts what it emits into a queue, from which the task takes. What
+// waits there has a bound: a function that is ahead of its task waits in emit. The task is woken
+// when the queue stops being empty.
 //
 // Life cycle. The thread starts in open and is joined in dispose, after `cancel` has been called;
 // in between the worker is lent.
@@ -13,41 +12,27 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/thread.h"
 #include "leat/record.h"
 #include "leat/stream.h"
 #include "operators/builder.h"
+#include "operators/record_queue.h"
 #include "runtime/context.h"
 
-// A buffer with more than this is full; a single record may be larger.
+// A queue with more than this is full; a single record may be larger.
 enum { FULL_BYTES = 256 * 1024, FAILURE_BYTES = 512 };
 
 typedef struct blocking_config {
     leat_blocking_source_fns fns;
 } blocking_config;
 
-// Before each record in a buffer.
-typedef struct entry {
-    uint32_t size;
-    bool stamped;
-    int64_t timestamp;
-} entry;
-
-typedef struct buffer {
-    uint8_t *data;
-    size_t size, capacity;
-} buffer;
-
 struct leat_source_out {
     const leat_ctx *ctx;
-    const leat_allocator *allocator;
-    const leat_type *type;
     leat_waker *waker;
     pthread_mutex_t lock;
     pthread_cond_t taken; // the task has taken the buffer, or it is over
-    // Under the lock.
-    buffer filling;
+    // Under the lock, as far as the queue says.
+    leati_record_queue queue;
     bool stopping; // the function is to return
     bool ended;    // it has
     leat_err err;
@@ -60,45 +45,17 @@ typedef struct blocking_operator {
     leat_source_out out;
     bool started;
     pthread_t thread;
-    // Task.
-    buffer draining;
-    size_t at; // read position in it
-    void *record;
-    leat_scratch *scratch;
 } blocking_operator;
 
 // --- the function's thread ---
 
-static bool reserve(leat_source_out *out, size_t more)
-{
-    return leati_grow(out->allocator, (void **)&out->filling.data, &out->filling.capacity,
-                      out->filling.size + more, 1);
-}
-
-static leat_err append_locked(leat_source_out *out, const void *record, bool stamped,
-                              int64_t timestamp)
-{
-    size_t size = leat_record_encoded_size(out->type, record);
-    if (size > UINT32_MAX)
-        return LEAT_ETOOBIG;
-    if (!reserve(out, sizeof(entry) + size))
-        return LEAT_ENOMEM;
-    uint8_t *to = out->filling.data + out->filling.size;
-    entry head = {.size = (uint32_t)size, .stamped = stamped, .timestamp = timestamp};
-    memcpy(to, &head, sizeof head);
-    if (!leat_record_encode(out->type, record, to + sizeof head, to + sizeof head + size))
-        return LEAT_EINVAL;
-    out->filling.size += sizeof head + size;
-    return LEAT_OK;
-}
-
-static leat_err emit(leat_source_out *out, const void *record, bool stamped, int64_t timestamp)
+static leat_err emit(leat_source_out *out, const leati_queued *item)
 {
     pthread_mutex_lock(&out->lock);
-    while (out->filling.size >= FULL_BYTES && !out->stopping)
+    while (out->queue.waiting.size >= FULL_BYTES && !out->stopping)
         pthread_cond_wait(&out->taken, &out->lock);
-    bool was_empty = out->filling.size == 0;
-    leat_err err = out->stopping ? LEAT_ECANCELLED : append_locked(out, record, stamped, timestamp);
+    bool was_empty = out->queue.waiting.size == 0;
+    leat_err err = out->stopping ? LEAT_ECANCELLED : leati_record_queue_put(&out->queue, item);
     if (err && err != LEAT_ECANCELLED && !out->err) {
         out->err = err;
         snprintf(out->failure, sizeof out->failure, "emitting a record: %s", leat_err_message(err));
@@ -111,12 +68,17 @@ static leat_err emit(leat_source_out *out, const void *record, bool stamped, int
 
 leat_err leat_source_emit(leat_source_out *out, const void *record)
 {
-    return emit(out, record, false, INT64_MIN);
+    return emit(out, &(leati_queued){.record = record, .timestamp = INT64_MIN});
 }
 
 leat_err leat_source_emit_at(leat_source_out *out, const void *record, int64_t timestamp)
 {
-    return emit(out, record, true, timestamp);
+    return emit(out, &(leati_queued){.record = record, .stamped = true, .timestamp = timestamp});
+}
+
+leat_err leat_source_emit_watermark(leat_source_out *out, int64_t watermark)
+{
+    return emit(out, &(leati_queued){.timestamp = watermark});
 }
 
 int leat_source_fail(leat_source_out *out, const char *format, ...)
@@ -156,11 +118,9 @@ static leat_err blocking_open(leat_operator *self)
     blocking_operator *op = (blocking_operator *)self;
     leat_source_out *out = &op->out;
     out->ctx = self->ctx;
-    out->allocator = leat_ctx_allocator(self->ctx);
-    out->type = leat_ctx_out_type(self->ctx);
     out->waker = leat_ctx_waker(self->ctx);
-    op->record = leati_calloc(out->allocator, 1, out->type->size);
-    leat_err err = op->record ? leat_scratch_create(out->allocator, &op->scratch) : LEAT_ENOMEM;
+    leat_err err = leati_record_queue_init(&out->queue, leat_ctx_allocator(self->ctx),
+                                           leat_ctx_out_type(self->ctx));
     if (err)
         return err;
     err = leati_thread_start(&op->thread, "leat-source", source_main, op);
@@ -174,12 +134,8 @@ static leat_err take(blocking_operator *op, leat_poll *state)
     leat_source_out *out = &op->out;
     leat_err err = LEAT_OK;
     *state = LEAT_POLL_MORE;
-    op->at = op->draining.size = 0;
     pthread_mutex_lock(&out->lock);
-    if (out->filling.size > 0) {
-        buffer full = out->filling;
-        out->filling = op->draining;
-        op->draining = full;
+    if (leati_record_queue_take(&out->queue)) {
         pthread_cond_signal(&out->taken);
     } else if (out->err) {
         err = out->err;
@@ -192,36 +148,31 @@ static leat_err take(blocking_operator *op, leat_poll *state)
 
 static leat_err forward_one(blocking_operator *op, leat_out *out)
 {
-    entry head;
-    memcpy(&head, op->draining.data + op->at, sizeof head);
-    const uint8_t *body = op->draining.data + op->at + sizeof head;
-    op->at += sizeof head + head.size;
-    leat_scratch_reset(op->scratch);
-    leat_err err = leat_record_decode(op->out.type, body, head.size, op->record, op->scratch);
+    leati_queued item;
+    leat_err err = leati_record_queue_next(&op->out.queue, &item);
     if (err)
         return leati_ctx_error(op->base.ctx, err, "an emitted record cannot be decoded");
-    return head.stamped ? leat_collect_at(op->base.ctx, out, op->record, head.timestamp)
-                        : leat_collect(out, op->record);
+    if (!item.record)
+        return leat_emit_watermark(out, item.timestamp);
+    return item.stamped ? leat_collect_at(op->base.ctx, out, item.record, item.timestamp)
+                        : leat_collect(out, item.record);
 }
 
 static leat_err blocking_poll(leat_operator *self, leat_out *out, uint32_t max_records,
                               leat_poll *state)
 {
     blocking_operator *op = (blocking_operator *)self;
+    leati_record_queue *queue = &op->out.queue;
     *state = LEAT_POLL_MORE;
     uint32_t count = 0;
-    size_t bytes = op->at;
-    leat_err err = LEAT_OK;
-    if (op->at == op->draining.size) {
-        err = take(op, state);
-        bytes = 0;
-    }
-    while (!err && count < max_records && op->at < op->draining.size &&
+    leat_err err = leati_record_queue_has_next(queue) ? LEAT_OK : take(op, state);
+    size_t before = queue->at;
+    while (!err && count < max_records && leati_record_queue_has_next(queue) &&
            leat_out_available(self->ctx)) {
         err = forward_one(op, out);
         count++;
     }
-    leat_ctx_count_in(self->ctx, count, op->at - bytes);
+    leat_ctx_count_in(self->ctx, count, queue->at - before);
     return err;
 }
 
@@ -243,15 +194,11 @@ static void stop_thread(blocking_operator *op)
 static void blocking_dispose(leat_operator *self)
 {
     blocking_operator *op = (blocking_operator *)self;
-    const leat_allocator *allocator = leat_ctx_allocator(self->ctx);
     if (op->started)
         stop_thread(op);
     pthread_mutex_destroy(&op->out.lock);
     pthread_cond_destroy(&op->out.taken);
-    leati_free(allocator, op->out.filling.data);
-    leati_free(allocator, op->draining.data);
-    leati_free(allocator, op->record);
-    leat_scratch_destroy(&op->scratch);
+    leati_record_queue_fini(&op->out.queue);
     leati_operator_dispose(self);
 }
 

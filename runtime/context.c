@@ -276,11 +276,17 @@ void leat_ctx_log(leat_ctx *ctx, leat_log_level level, const char *format, ...)
 
 leat_err leati_ctx_shared(leat_ctx *ctx, const leati_shared_ops *ops, void **object)
 {
+    return leati_ctx_shared_by(ctx, ctx->node, ops, object);
+}
+
+leat_err leati_ctx_shared_by(leat_ctx *ctx, const void *key, const leati_shared_ops *ops,
+                             void **object)
+{
     leat_job *job = ctx->task->job;
     leat_err err = LEAT_OK;
     pthread_mutex_lock(&job->shared_lock);
     leati_shared *shared = job->shared;
-    while (shared && shared->node != ctx->node)
+    while (shared && shared->key != key)
         shared = shared->next;
     if (!shared) {
         shared = leati_calloc(job->allocator, 1, sizeof *shared);
@@ -288,7 +294,7 @@ leat_err leati_ctx_shared(leat_ctx *ctx, const leati_shared_ops *ops, void **obj
         if (err) {
             leati_free(job->allocator, shared);
         } else {
-            shared->node = ctx->node;
+            shared->key = key;
             shared->destroy = ops->destroy;
             shared->next = job->shared;
             job->shared = shared;

@@ -36,6 +36,9 @@ typedef struct leati_shared_ops {
     void (*destroy)(void *object);
 } leati_shared_ops;
 LEAT_MUST_USE leat_err leati_ctx_shared(leat_ctx *ctx, const leati_shared_ops *ops, void **object);
+// The same for several operators that know the same `key`, an address of the environment's.
+LEAT_MUST_USE leat_err leati_ctx_shared_by(leat_ctx *ctx, const void *key,
+                                           const leati_shared_ops *ops, void **object);
 
 // Writes whole lines to the job's standard output (fd 1) or error (fd 2) through the environment's
 // print hook, one writer at a time. May block: another thread serves the worker meanwhile.

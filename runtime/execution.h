@@ -25,7 +25,7 @@ struct leat_runtime {
 
 // What leati_ctx_shared has made for one operator.
 typedef struct leati_shared {
-    const leati_node *node;
+    const void *key; // the operator's node, or what several know it by
     void *object;
     void (*destroy)(void *object);
     struct leati_shared *next;

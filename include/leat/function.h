@@ -155,6 +155,8 @@ LEAT_API void leat_ctx_log(leat_ctx *ctx, leat_log_level level, const char *form
 LEAT_API LEAT_MUST_USE leat_err leat_source_emit(leat_source_out *out, const void *record);
 LEAT_API LEAT_MUST_USE leat_err leat_source_emit_at(leat_source_out *out, const void *record,
                                                     int64_t timestamp);
+// The same thread: no record with a timestamp up to `watermark` will follow.
+LEAT_API LEAT_MUST_USE leat_err leat_source_emit_watermark(leat_source_out *out, int64_t watermark);
 // As leat_fail: records why the source cannot go on, and returns -1 to be returned by `run`.
 LEAT_API int leat_source_fail(leat_source_out *out, const char *format, ...) LEAT_PRINTF(2, 3);
 
