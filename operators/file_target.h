@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file, or a directory of files, that is written aside and then put in its place.
+//
+// Everything is done relative to the parent directory as it was found by create, so that it does
+// not matter whether the process changes its own directory meanwhile.
+//
+// Threading. open_part may be called by several threads at a time; the others are called by one,
+// after all the parts have been dealt with.
+#ifndef LEATI_OPERATORS_FILE_TARGET_H
+#define LEATI_OPERATORS_FILE_TARGET_H
+
+#include "leat/alloc.h"
+#include "leat/error.h"
+
+typedef struct leati_file_target leati_file_target;
+
+typedef struct leati_file_target_options {
+    const char *path; // borrowed
+    uint32_t parts;   // 1: a file; more: a directory with files 1 … parts
+    bool overwrite;
+    bool sync;
+} leati_file_target_options;
+
+// Whether a path names something that can be created: not empty, not "/", not ending in "." or
+// "..".
+bool leati_file_target_path_ok(const char *path);
+
+// Checks that the path is free, or may be overwritten, and creates what is written aside. On
+// failure `why` says what is wrong with which file: LEAT_EEXIST, LEAT_ENOENT, LEAT_EIO,
+// LEAT_ENOMEM.
+LEAT_MUST_USE leat_err leati_file_target_create(const leat_allocator *allocator,
+                                                const leati_file_target_options *options,
+                                                leati_file_target **target, char *why,
+                                                size_t why_size);
+// Frees it; abandons what was not committed.
+void leati_file_target_destroy(leati_file_target **target);
+
+// Opens a part, 0 being the first, for writing. The caller closes the descriptor.
+LEAT_MUST_USE leat_err leati_file_target_open_part(leati_file_target *target, uint32_t part,
+                                                   int *fd, char *why, size_t why_size);
+// Puts what was written in its place. May block. After a failure it is still aside, and abandon
+// follows, unless it is in place and only what it replaced could not be removed.
+LEAT_MUST_USE leat_err leati_file_target_commit(leati_file_target *target, char *why,
+                                                size_t why_size);
+// Removes what was written aside, unless it was committed or removed already.
+void leati_file_target_abandon(leati_file_target *target);
+
+// A sentence about a file operation that failed with `error`, and the code for it.
+leat_err leati_file_error(int error, const char *what, const char *path, char *why,
+                          size_t why_size);
+
+#endif
