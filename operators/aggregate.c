@@ -30,41 +30,22 @@ static leat_err aggregate_open(leat_operator *self)
     return leati_fold_open(self);
 }
 
-static leat_err aggregate_add(aggregate_operator *op, void *accumulator, const void *record)
-{
-    int result = op->fns.add(op->fold.base.ctx, accumulator, record);
-    if (LEAT_UNLIKELY(result != 0))
-        return leati_ctx_user_failure(op->fold.base.ctx, "the add function", result);
-    return LEAT_OK;
-}
-
 // The first record of a key: what it gives may point to anything, so it is made aside and enters
-// the table as a copy.
+// the table as a copy; a key whose first record is rejected stays unknown.
 static leat_err aggregate_first(aggregate_operator *op, const leati_fold_key *key,
                                 const void *record, void **accumulator)
 {
     leat_ctx *ctx = op->fold.base.ctx;
+    const char *function = "the create function";
     memset(op->fresh, 0, op->fold.accumulator_type->size);
-    if (op->fns.create) {
-        int result = op->fns.create(ctx, op->fresh);
-        if (LEAT_UNLIKELY(result != 0))
-            return leati_ctx_user_failure(ctx, "the create function", result);
+    int result = op->fns.create ? op->fns.create(ctx, op->fresh) : 0;
+    if (result == 0) {
+        function = "the add function";
+        result = op->fns.add(ctx, op->fresh, record);
     }
-    leat_err err = aggregate_add(op, op->fresh, record);
-    return err != LEAT_OK ? err : leati_fold_insert(&op->fold, key, op->fresh, accumulator);
-}
-
-static leat_err aggregate_emit(leati_fold *fold, const void *accumulator, leat_out *out)
-{
-    aggregate_operator *op = (aggregate_operator *)fold;
-    leat_ctx *ctx = fold->base.ctx;
-    if (!op->fns.result)
-        return leat_collect(out, accumulator);
-    memset(op->result, 0, leat_ctx_out_type(ctx)->size);
-    int result = op->fns.result(ctx, accumulator, op->result);
     if (LEAT_UNLIKELY(result != 0))
-        return leati_ctx_user_failure(ctx, "the result function", result);
-    return leat_collect(out, op->result);
+        return leati_fold_reject(&op->fold, record, accumulator, function, result);
+    return leati_fold_insert(&op->fold, key, op->fresh, accumulator);
 }
 
 static leat_err aggregate_fold(leati_fold *fold, const leati_fold_key *key, const void *record,
@@ -73,8 +54,26 @@ static leat_err aggregate_fold(leati_fold *fold, const leati_fold_key *key, cons
     aggregate_operator *op = (aggregate_operator *)fold;
     if (!*accumulator)
         return aggregate_first(op, key, record, accumulator);
-    leat_err err = aggregate_add(op, *accumulator, record);
-    return err == LEAT_OK ? leati_fold_own(fold, accumulator) : err;
+    int result = op->fns.add(fold->base.ctx, *accumulator, record);
+    if (LEAT_UNLIKELY(result != 0))
+        return leati_fold_reject(fold, record, accumulator, "the add function", result);
+    return leati_fold_own(fold, accumulator);
+}
+
+static leat_err aggregate_emit(leati_fold *fold, const void *record, const void *accumulator,
+                               leat_out *out)
+{
+    aggregate_operator *op = (aggregate_operator *)fold;
+    leat_ctx *ctx = fold->base.ctx;
+    if (!op->fns.result)
+        return leat_collect(out, accumulator);
+    memset(op->result, 0, leat_ctx_out_type(ctx)->size);
+    int result = op->fns.result(ctx, accumulator, op->result);
+    if (LEAT_LIKELY(result == 0))
+        return leat_collect(out, op->result);
+    // There is no record to reject when a final value cannot be made.
+    return record ? leati_ctx_reject(ctx, record, "the result function", result)
+                  : leati_ctx_user_failure(ctx, "the result function", result);
 }
 
 static const leati_fold_ops aggregate_folding = {.fold = aggregate_fold, .emit = aggregate_emit};

@@ -18,7 +18,7 @@ static leat_err filter_element(leat_operator *self, const void *record, leat_out
     filter_operator *op = (filter_operator *)self;
     int result = op->fn(self->ctx, record);
     if (LEAT_UNLIKELY(result < 0))
-        return leati_ctx_user_failure(self->ctx, "the filter function", result);
+        return leati_ctx_reject(self->ctx, record, "the filter function", result);
     return result ? leat_collect(out, record) : LEAT_OK;
 }
 

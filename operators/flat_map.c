@@ -18,7 +18,7 @@ static leat_err flat_map_element(leat_operator *self, const void *record, leat_o
     flat_map_operator *op = (flat_map_operator *)self;
     int result = op->fn(self->ctx, record, out);
     if (LEAT_UNLIKELY(result != 0))
-        return leati_ctx_user_failure(self->ctx, "the flat_map function", result);
+        return leati_ctx_reject(self->ctx, record, "the flat_map function", result);
     return LEAT_OK;
 }
 

@@ -92,6 +92,16 @@ leat_err leati_fold_own(leati_fold *fold, void **accumulator)
     return LEAT_LIKELY(*accumulator != NULL) ? LEAT_OK : no_memory(fold);
 }
 
+leat_err leati_fold_reject(leati_fold *fold, const void *record, void **accumulator,
+                           const char *function, int result)
+{
+    leat_err err = leati_ctx_reject(fold->base.ctx, record, function, result);
+    if (err == LEAT_OK && *accumulator)
+        err = leati_fold_own(fold, accumulator);
+    *accumulator = NULL;
+    return err;
+}
+
 void leati_fold_key_text(const leati_fold *fold, const leati_fold_key *key, char *text, size_t size)
 {
     const leat_key *fields = &fold->selector->fields;
@@ -116,7 +126,7 @@ leat_err leati_fold_element(leat_operator *self, const void *record, leat_out *o
         err = fold->ops->fold(fold, &key, record, &accumulator);
     if (LEAT_UNLIKELY(err != LEAT_OK) || fold->final_only || LEAT_UNLIKELY(!accumulator))
         return err;
-    return fold->ops->emit(fold, accumulator, out);
+    return fold->ops->emit(fold, record, accumulator, out);
 }
 
 static void hash_keys(const leati_fold *fold, const char *records, size_t size, uint32_t count,
@@ -192,7 +202,7 @@ leat_err leati_fold_finish(leat_operator *self, leat_out *out)
         leati_ctx_set_timestamp(fold->base.ctx, false, INT64_MIN);
     const void *accumulator;
     while ((accumulator = leati_keyed_table_next(fold->table, &fold->cursor)) != NULL) {
-        leat_err err = fold->ops->emit(fold, accumulator, out);
+        leat_err err = fold->ops->emit(fold, NULL, accumulator, out);
         if (err != LEAT_OK)
             return err;
         if (!leat_out_available(fold->base.ctx))

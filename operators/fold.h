@@ -29,11 +29,12 @@ typedef struct leati_fold_key {
 
 // What distinguishes one folding operator from another: how it folds a record into `*accumulator`
 // (NULL: the first of its key, to be inserted), and how it emits one. A fold that leaves NULL there
-// has rejected the record: nothing is emitted for it.
+// has rejected the record: nothing is emitted for it. `emit` gets the record that made the update;
+// NULL for a final value.
 typedef struct leati_fold_ops {
     leat_err (*fold)(leati_fold *fold, const leati_fold_key *key, const void *record,
                      void **accumulator);
-    leat_err (*emit)(leati_fold *fold, const void *accumulator, leat_out *out);
+    leat_err (*emit)(leati_fold *fold, const void *record, const void *accumulator, leat_out *out);
 } leati_fold_ops;
 
 struct leati_fold {
@@ -65,6 +66,11 @@ leat_err leati_fold_insert(leati_fold *fold, const leati_fold_key *key, const vo
                            void **accumulator);
 // The same: after a user function has changed the accumulator.
 leat_err leati_fold_own(leati_fold *fold, void **accumulator);
+// The user function that folds has returned `result`, not 0: the operator's policy for rejected
+// records applies. To be returned by the fold function; what the user function has changed in the
+// accumulator before stays.
+leat_err leati_fold_reject(leati_fold *fold, const void *record, void **accumulator,
+                           const char *function, int result);
 // The key as JSON, for messages: at most `size` bytes with the NUL, cut where it is longer.
 void leati_fold_key_text(const leati_fold *fold, const leati_fold_key *key, char *text,
                          size_t size);

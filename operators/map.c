@@ -30,7 +30,7 @@ static leat_err map_element(leat_operator *self, const void *record, leat_out *o
         memset(op->record + SMALL, 0, op->size_bytes - SMALL);
     int result = op->fn(self->ctx, record, op->record);
     if (LEAT_UNLIKELY(result != 0))
-        return leati_ctx_user_failure(self->ctx, "the map function", result);
+        return leati_ctx_reject(self->ctx, record, "the map function", result);
     return leat_collect(out, op->record);
 }
 

@@ -16,16 +16,16 @@ static leat_err reduce_fold(leati_fold *fold, const leati_fold_key *key, const v
                             void **accumulator)
 {
     reduce_operator *op = (reduce_operator *)fold;
-    leat_ctx *ctx = fold->base.ctx;
     if (!*accumulator)
         return leati_fold_insert(fold, key, record, accumulator);
-    int result = op->fn(ctx, *accumulator, record);
+    int result = op->fn(fold->base.ctx, *accumulator, record);
     if (LEAT_UNLIKELY(result != 0))
-        return leati_ctx_user_failure(ctx, "the reduce function", result);
+        return leati_fold_reject(fold, record, accumulator, "the reduce function", result);
     return leati_fold_own(fold, accumulator);
 }
 
-static leat_err reduce_emit(leati_fold *fold, const void *accumulator, leat_out *out)
+static leat_err reduce_emit(leati_fold *fold, const void *record, const void *accumulator,
+                            leat_out *out)
 {
     return leat_collect(out, accumulator);
 }

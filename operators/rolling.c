@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "leat/reject.h"
 #include "operators/fold.h"
 
 // What the detail of an operator that chooses records ends with; the shorter text replaces the
@@ -99,10 +100,9 @@ static leat_err reject_overflow(rolling_operator *op, const leati_fold_key *key,
     char text[200];
     leati_fold_key_text(&op->fold, key, text, sizeof text);
     *accumulator = NULL;
-    int result = leat_fail(op->fold.base.ctx, "the sum of %s of the key %s does not fit in %s",
-                           *op->config->field.name ? op->config->field.name : "the records", text,
-                           op->config->field.values->name);
-    return leati_ctx_user_failure(op->fold.base.ctx, "the sum", result);
+    return leat_reject(op->fold.base.ctx, record, "the sum of %s of the key %s does not fit in %s",
+                       *op->config->field.name ? op->config->field.name : "the records", text,
+                       op->config->field.values->name);
 }
 
 static leat_err sum_fold(leati_fold *fold, const leati_fold_key *key, const void *record,
@@ -159,7 +159,8 @@ static leat_err extreme_fold(leati_fold *fold, const leati_fold_key *key, const 
 
 // --- the operator ---
 
-static leat_err rolling_emit(leati_fold *fold, const void *accumulator, leat_out *out)
+static leat_err rolling_emit(leati_fold *fold, const void *record, const void *accumulator,
+                             leat_out *out)
 {
     return leat_collect(out, accumulator);
 }

@@ -19,7 +19,7 @@ static leat_err sink_element(leat_operator *self, const void *record, leat_out *
     sink_operator *op = (sink_operator *)self;
     int result = op->fn(self->ctx, record);
     if (LEAT_UNLIKELY(result != 0))
-        return leati_ctx_user_failure(self->ctx, "the sink function", result);
+        return leati_ctx_reject(self->ctx, record, "the sink function", result);
     op->taken++;
     return LEAT_OK;
 }
