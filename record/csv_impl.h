@@ -7,6 +7,10 @@
 #include "leat/csv.h"
 #include "record/parse_impl.h"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 // Where a search for the end of a record has come to.
 typedef enum leati_csv_state {
     LEATI_CSV_START,  // a value begins
@@ -62,6 +66,25 @@ typedef enum leati_csv_step {
 
 // Reads the value at the cursor and moves it behind the delimiter or line break.
 leati_csv_step leati_csv_split(leati_csv_cursor *cursor, leati_csv_value *value);
+
+// The first delimiter or line feed at or behind `at`.
+static inline const char *leati_csv_plain_end(const char *at, const char *end, char delimiter)
+{
+#ifdef __SSE2__
+    const __m128i delimiters = _mm_set1_epi8(delimiter), breaks = _mm_set1_epi8('\n');
+    while (end - at >= 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)at);
+        unsigned mask = (unsigned)_mm_movemask_epi8(
+            _mm_or_si128(_mm_cmpeq_epi8(bytes, delimiters), _mm_cmpeq_epi8(bytes, breaks)));
+        if (mask)
+            return at + __builtin_ctz(mask);
+        at += 16;
+    }
+#endif
+    while (at < end && *at != delimiter && *at != '\n')
+        at++;
+    return at;
+}
 
 // The line break at `at`: 1 or 2 bytes, 0 when there is none. `*unsure` is set when it takes one
 // more byte to tell.

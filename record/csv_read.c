@@ -179,22 +179,61 @@ static void store(reading *r, leati_csv_value *value, const leat_field *field)
 
 // --- records -------------------------------------------------------------------------------------
 
-// Numbers that stand as they usually do are read in place, without looking for their end first.
-// False when this is no such value: nothing has changed then but the field.
+// The word at `at` as a truth value; returns its end, or NULL.
+static inline const char *scan_bool(const char *at, const char *end, bool *value)
+{
+    size_t left = (size_t)(end - at);
+    *value = left >= 4 && memcmp(at, "true", 4) == 0;
+    if (*value)
+        return at + 4;
+    return left >= 5 && memcmp(at, "false", 5) == 0 ? at + 5 : NULL;
+}
+
+// The value at `at` if it stands as it usually does; returns its end, or NULL. Only what follows
+// tells whether it has been read to its end.
+static inline const char *scan_quickly(const leat_csv *csv, const char *at, const char *end,
+                                       uint32_t kind, void *to)
+{
+    const char *next;
+    leati_number number;
+    switch (kind) {
+    case LEAT_I64:
+    case LEAT_TIMESTAMP:
+        return leati_integer_scan(at, end, to);
+    case LEAT_STR:
+        if (at == end || *at == csv->quote || csv->missing.size > 0)
+            return NULL;
+        next = leati_csv_plain_end(at, end, csv->delimiter);
+        // Perhaps half of a line break.
+        if (next > at && next[-1] == '\r')
+            return NULL;
+        *(leat_str *)to = (leat_str){at, (size_t)(next - at)};
+        return next;
+    case LEAT_BOOL:
+        return scan_bool(at, end, to);
+    case LEAT_I8:
+    case LEAT_I16:
+    case LEAT_I32:
+    case LEAT_U8:
+    case LEAT_U16:
+    case LEAT_U32:
+    case LEAT_U64:
+    case LEAT_F32:
+    case LEAT_F64:
+        next = leati_number_scan(at, end, LEATI_LOOSE, &number);
+        return next && next < end && leati_number_store(kind, &number, to) ? next : NULL;
+    default:
+        return NULL;
+    }
+}
+
+// Most values are read in place, without looking for their end first. False when this is another
+// one: nothing has changed then but the field.
 static inline bool read_quickly(reading *r, const leat_field *field, leati_csv_step *step)
 {
-    const char *at = r->cursor.at, *end = r->cursor.end, *next;
     void *to = (char *)r->record + field->offset;
-    if (field->kind == LEAT_I64 || field->kind == LEAT_TIMESTAMP) {
-        next = leati_integer_scan(at, end, to);
-    } else if (field->kind >= LEAT_I8 && field->kind <= LEAT_F64) {
-        leati_number number;
-        next = leati_number_scan(at, end, LEATI_LOOSE, &number);
-        if (next && next < end && !leati_number_store(field->kind, &number, to))
-            return false;
-    } else {
-        return false;
-    }
+    const char *end = r->cursor.end;
+    const char *next = scan_quickly(r->cursor.csv, r->cursor.at, end, field->kind, to);
     if (!next || next == end)
         return false;
     if (*next == r->cursor.csv->delimiter) {

@@ -10,29 +10,6 @@
 #include "record/csv_impl.h"
 #include "record/value_impl.h"
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-
-// The first delimiter or line feed at or behind `at`.
-static inline const char *plain_end(const char *at, const char *end, char delimiter)
-{
-#ifdef __SSE2__
-    const __m128i delimiters = _mm_set1_epi8(delimiter), breaks = _mm_set1_epi8('\n');
-    while (end - at >= 16) {
-        __m128i bytes = _mm_loadu_si128((const __m128i *)at);
-        unsigned mask = (unsigned)_mm_movemask_epi8(
-            _mm_or_si128(_mm_cmpeq_epi8(bytes, delimiters), _mm_cmpeq_epi8(bytes, breaks)));
-        if (mask)
-            return at + __builtin_ctz(mask);
-        at += 16;
-    }
-#endif
-    while (at < end && *at != delimiter && *at != '\n')
-        at++;
-    return at;
-}
-
 // Moves the cursor behind the line in which `from` stands.
 static leati_csv_step pass_line(leati_csv_cursor *cursor, const char *from)
 {
@@ -122,7 +99,7 @@ leati_csv_step leati_csv_split(leati_csv_cursor *cursor, leati_csv_value *value)
     const char *at = cursor->at;
     if (at < cursor->end && *at == cursor->csv->quote)
         return split_quoted(cursor, value);
-    const char *next = plain_end(at, cursor->end, cursor->csv->delimiter);
+    const char *next = leati_csv_plain_end(at, cursor->end, cursor->csv->delimiter);
     if (next == cursor->end) {
         if (!cursor->at_end)
             return LEATI_CSV_UNFINISHED;
@@ -163,7 +140,7 @@ static bool find_end(leat_csv *csv, const char **at, const char *end)
             continue;
         }
         if (csv->state == LEATI_CSV_PLAIN)
-            p = plain_end(p, end, csv->delimiter);
+            p = leati_csv_plain_end(p, end, csv->delimiter);
         if (csv->state == LEATI_CSV_BROKEN || p == end) {
             p = memchr(p, '\n', (size_t)(end - p));
             *at = p ? p + 1 : end;
