@@ -101,6 +101,7 @@ static leati_node *node_create(leat_env *env, const leati_node_spec *spec, uint3
         .inputs = inputs,
         .input_count = in_count,
         .factory = spec->factory,
+        .job_over = spec->job_over,
         .detail = spec->detail ? leati_arena_strdup(&env->arena, spec->detail) : NULL,
     };
     if (!node->name || (spec->detail && !node->detail) ||

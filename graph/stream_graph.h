@@ -98,6 +98,7 @@ struct leati_node {
     const leati_input *inputs;     // all of them; in_type and key above are those of the first
     uint32_t input_count;          // 0 for sources
     leat_factory factory;
+    void (*job_over)(const void *config); // or NULL; see leati_node_spec
     void *user_data;
     leat_open_fn open;   // the user's, or NULL
     leat_close_fn close; // the user's, or NULL
@@ -117,6 +118,10 @@ typedef struct leati_node_spec {
     uint32_t flags;
     const leat_type *out_type; // NULL for sinks
     leat_factory factory;
+    // Called with the factory's `config` when a job made from the graph is over, however it ended,
+    // also if none of its operators was ever made; before whoever waits for the job is told. On a
+    // thread of the job; must not wait. May be NULL.
+    void (*job_over)(const void *config);
     uint32_t parallelism; // 0: the environment's
     leati_chaining chaining;
     const char *detail; // copied; may be NULL

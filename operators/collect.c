@@ -318,6 +318,11 @@ static leat_err collect_create(const leat_factory *factory, leat_ctx *ctx, leat_
     return LEAT_OK;
 }
 
+static void job_over(const void *config)
+{
+    leat_collection_end(*(leat_collection *const *)config);
+}
+
 leat_stream *leat_collect_records(leat_stream *in, leat_collection *collection)
 {
     static const char call[] = "leat_collect_records";
@@ -336,5 +341,6 @@ leat_stream *leat_collect_records(leat_stream *in, leat_collection *collection)
     return leati_graph_add(env, in,
                            &(leati_node_spec){.kind = "collect",
                                               .flags = LEATI_NODE_SINK,
-                                              .factory = {collect_create, config}});
+                                              .factory = {collect_create, config},
+                                              .job_over = job_over});
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // leat_write_file and its kin: a line for each record, in files that are written aside.
 //
-// The subtasks share the target. The first to open creates it, the last to close puts it in its
-// place. A subtask that is disposed without having been closed spoils it: the last of those that
-// are open removes it then.
+// The subtasks share the target. The first to open creates it; the job puts it in its place when
+// all its tasks have finished, and else removes it when it is destroyed.
 #include "leat/file_sink.h"
 
 #include <errno.h>
@@ -33,21 +32,17 @@ typedef struct file_config {
 // Of all subtasks.
 typedef struct output {
     const leat_allocator *allocator;
+    const char *name; // of the operator
     pthread_mutex_t lock;
-    // Under the lock; the target does not change once it is there.
-    leati_file_target *target;
-    uint32_t open;   // subtasks that have opened and were not disposed
-    uint32_t closed; // of all, those that have come to their end
-    bool spoiled;
+    leati_file_target *target; // made under the lock, does not change then
 } output;
 
 typedef struct file_operator {
     leat_operator base;
     const file_config *config;
     const leat_type *type;
-    output *output; // borrowed from the job; NULL before this subtask has opened
+    output *output; // borrowed from the job
     int fd;
-    bool closed;
     leat_csv *csv; // with LEAT_LINE_CSV
     leati_line_buffer lines;
 } file_operator;
@@ -60,6 +55,7 @@ static leat_err output_create(leat_ctx *ctx, void **object)
     if (!o)
         return leati_ctx_error(ctx, LEAT_ENOMEM, "no memory for an output");
     o->allocator = leat_ctx_allocator(ctx);
+    o->name = leat_ctx_name(ctx);
     pthread_mutex_init(&o->lock, NULL);
     *object = o;
     return LEAT_OK;
@@ -73,53 +69,28 @@ static void output_destroy(void *object)
     leati_free(o->allocator, o);
 }
 
-static leat_err output_join_locked(output *o, leat_ctx *ctx, const file_config *config)
+static leat_err output_commit(void *object, char *why, size_t why_size)
 {
-    // Given up: the job is ending.
-    if (o->spoiled)
-        return LEAT_ECANCELLED;
-    if (!o->target) {
-        leati_file_target_options options = {.path = config->path,
-                                             .parts = leat_ctx_parallelism(ctx),
-                                             .overwrite = config->overwrite,
-                                             .sync = config->sync};
-        char why[WHY_SIZE];
-        leat_err err =
-            leati_file_target_create(o->allocator, &options, &o->target, why, sizeof why);
-        if (err)
-            return leati_ctx_error(ctx, err, "%s", why);
-    }
-    o->open++;
-    return LEAT_OK;
+    output *o = object;
+    int used = snprintf(why, why_size, "%s: ", o->name);
+    size_t skip = used > 0 && (size_t)used < why_size ? (size_t)used : 0;
+    return leati_file_target_commit(o->target, why + skip, why_size - skip);
 }
 
-// Another subtask opens.
-static leat_err output_join(output *o, leat_ctx *ctx, const file_config *config)
+// The first subtask to open makes the target.
+static leat_err output_open(output *o, leat_ctx *ctx, const file_config *config)
 {
+    leati_file_target_options options = {.path = config->path,
+                                         .parts = leat_ctx_parallelism(ctx),
+                                         .overwrite = config->overwrite,
+                                         .sync = config->sync};
+    char why[WHY_SIZE];
+    leat_err err = LEAT_OK;
     pthread_mutex_lock(&o->lock);
-    leat_err err = output_join_locked(o, ctx, config);
+    if (!o->target)
+        err = leati_file_target_create(o->allocator, &options, &o->target, why, sizeof why);
     pthread_mutex_unlock(&o->lock);
-    return err;
-}
-
-// Whether this subtask is the last to come to its end.
-static bool output_close(output *o, uint32_t parallelism)
-{
-    pthread_mutex_lock(&o->lock);
-    bool last = ++o->closed == parallelism;
-    pthread_mutex_unlock(&o->lock);
-    return last;
-}
-
-static void output_leave(output *o, bool closed)
-{
-    pthread_mutex_lock(&o->lock);
-    o->open--;
-    o->spoiled |= !closed;
-    // With the lock held, so that no other subtask joins in between.
-    if (o->spoiled && o->open == 0)
-        leati_file_target_abandon(o->target);
-    pthread_mutex_unlock(&o->lock);
+    return err ? leati_ctx_error(ctx, err, "%s", why) : LEAT_OK;
 }
 
 // --- a subtask ---
@@ -192,12 +163,13 @@ static leat_err begin_csv(file_operator *op)
 
 static leat_err file_open(leat_operator *self)
 {
-    static const leati_shared_ops shared = {.create = output_create, .destroy = output_destroy};
+    static const leati_shared_ops shared = {
+        .create = output_create, .destroy = output_destroy, .commit = output_commit};
     file_operator *op = (file_operator *)self;
     void *object;
     leat_err err = leati_ctx_shared(self->ctx, &shared, &object);
     if (!err)
-        err = output_join(object, self->ctx, op->config);
+        err = output_open(object, self->ctx, op->config);
     if (err)
         return err;
     op->output = object;
@@ -235,18 +207,7 @@ static leat_err file_close(leat_operator *self)
     if (err)
         return err;
     int error = finish_file(op);
-    if (error)
-        return file_error(op, error, "finish");
-    if (output_close(op->output, leat_ctx_parallelism(self->ctx))) {
-        char why[WHY_SIZE];
-        leat_blocking_begin(self->ctx);
-        err = leati_file_target_commit(op->output->target, why, sizeof why);
-        leat_blocking_end(self->ctx);
-        if (err)
-            return leati_ctx_error(self->ctx, err, "%s", why);
-    }
-    op->closed = true;
-    return LEAT_OK;
+    return error ? file_error(op, error, "finish") : LEAT_OK;
 }
 
 static void file_dispose(leat_operator *self)
@@ -254,8 +215,6 @@ static void file_dispose(leat_operator *self)
     file_operator *op = (file_operator *)self;
     if (op->fd >= 0)
         close(op->fd);
-    if (op->output)
-        output_leave(op->output, op->closed);
     leat_csv_destroy(&op->csv);
     leati_line_buffer_fini(&op->lines);
     leati_operator_dispose(self);

@@ -4,8 +4,8 @@
 // Everything is done relative to the parent directory as it was found by create, so that it does
 // not matter whether the process changes its own directory meanwhile.
 //
-// Threading. open_part may be called by several threads at a time; the others are called by one,
-// after all the parts have been dealt with.
+// Threading. open_part may be called by several threads at a time. The end, commit or destroy,
+// comes when nobody else uses the target.
 #ifndef LEATI_OPERATORS_FILE_TARGET_H
 #define LEATI_OPERATORS_FILE_TARGET_H
 

@@ -296,6 +296,7 @@ leat_err leati_ctx_shared_by(leat_ctx *ctx, const void *key, const leati_shared_
         } else {
             shared->key = key;
             shared->destroy = ops->destroy;
+            shared->commit = ops->commit;
             shared->next = job->shared;
             job->shared = shared;
         }

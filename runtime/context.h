@@ -31,9 +31,13 @@ const leati_config *leati_ctx_config(const leat_ctx *ctx);
 
 // One object per operator and job attempt, shared by its subtasks: who comes first creates it
 // (under a lock; `create` may take its time), the job destroys it when all tasks have ended.
+// `commit` (may be NULL) is called once all tasks of the job have finished, by the last of them and
+// before the job counts as finished: for what must not be seen of a job that failed elsewhere. Its
+// error, which it explains in `why` with the operator's name, is the job's.
 typedef struct leati_shared_ops {
     leat_err (*create)(leat_ctx *ctx, void **object);
     void (*destroy)(void *object);
+    leat_err (*commit)(void *object, char *why, size_t why_size);
 } leati_shared_ops;
 LEAT_MUST_USE leat_err leati_ctx_shared(leat_ctx *ctx, const leati_shared_ops *ops, void **object);
 // The same for several operators that know the same `key`, an address of the environment's.

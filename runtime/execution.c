@@ -112,6 +112,16 @@ static void free_job(leat_job *job)
     leati_free(job->allocator, job);
 }
 
+static void tell_operators(const leat_job *job)
+{
+    for (uint32_t v = 0; v < job->graph->vertex_count; v++)
+        for (uint32_t i = 0; i < job->graph->vertices[v].op_count; i++) {
+            const leati_node *node = job->graph->vertices[v].ops[i].node;
+            if (node->job_over)
+                node->job_over(node->factory.config);
+        }
+}
+
 static void init_locks(leat_job *job)
 {
     pthread_mutex_init(&job->print_lock, NULL);
@@ -145,6 +155,8 @@ leat_err leat_start(leat_runtime *runtime, leat_env *env, leat_job **out)
             leat_env_fail(env, err, "the job could not be deployed: %s", leat_err_message(err));
     }
     if (err) {
+        if (job->graph)
+            tell_operators(job);
         free_job(job);
         return err;
     }
@@ -214,15 +226,39 @@ static leat_job_state final_state(const leat_job *job)
     return LEAT_JOB_FINISHED;
 }
 
+// What operators have kept back until the whole job had succeeded. No task is left, so what they
+// share is this thread's; the first failure ends it.
+static void commit_shared(leat_job *job)
+{
+    leat_err err = LEAT_OK;
+    for (leati_shared *s = job->shared; s && !err; s = s->next) {
+        char why[LEATI_FAILURE_TEXT] = "";
+        err = s->commit ? s->commit(s->object, why, sizeof why) : LEAT_OK;
+        if (!err)
+            continue;
+        pthread_mutex_lock(&job->lock);
+        job->failure = err;
+        snprintf(job->failure_text, sizeof job->failure_text, "%s", why);
+        pthread_mutex_unlock(&job->lock);
+    }
+}
+
 void leati_job_task_ended(leat_job *job)
 {
     pthread_mutex_lock(&job->lock);
-    if (--job->live == 0) {
-        atomic_store_explicit(&job->state, final_state(job), memory_order_release);
-        job->done = true;
-        leati_job_log(job, LEAT_LOG_INFO, "%s", leat_job_state_name(final_state(job)));
-        pthread_cond_broadcast(&job->ended);
-    }
+    bool last = --job->live == 0;
+    pthread_mutex_unlock(&job->lock);
+    if (!last)
+        return;
+    if (final_state(job) == LEAT_JOB_FINISHED)
+        commit_shared(job);
+    tell_operators(job);
+    pthread_mutex_lock(&job->lock);
+    leat_job_state state = final_state(job);
+    atomic_store_explicit(&job->state, state, memory_order_release);
+    job->done = true;
+    leati_job_log(job, LEAT_LOG_INFO, "%s", leat_job_state_name(state));
+    pthread_cond_broadcast(&job->ended);
     pthread_mutex_unlock(&job->lock);
 }
 

@@ -28,6 +28,7 @@ typedef struct leati_shared {
     const void *key; // the operator's node, or what several know it by
     void *object;
     void (*destroy)(void *object);
+    leat_err (*commit)(void *object, char *why, size_t why_size);
     struct leati_shared *next;
 } leati_shared;
 

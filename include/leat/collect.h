@@ -52,7 +52,8 @@ LEAT_API LEAT_MUST_USE leat_err leat_collection_next(leat_collection *collection
                                                      int64_t timeout_ms, const void **record);
 
 // Says that no job will fill the collection any more, so that nobody waits for it in vain: needed
-// only when leat_start has failed while a thread is in leat_collection_next. Any thread.
+// only when the graph has faults, so that leat_start makes no job, while a thread is in
+// leat_collection_next already. Any thread.
 LEAT_API void leat_collection_end(leat_collection *collection);
 
 // The type of the records; NULL before leat_collect_records. Borrowed.

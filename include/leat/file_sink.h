@@ -6,10 +6,10 @@
 // anything is written, unless overwriting was asked for.
 //
 // What is written stands beside the path under a hidden name, `.NAME.leat-XXXXXXXX` in the same
-// directory, and gets its own name when the last subtask of the sink has come to its end: whoever
-// finds the path finds the whole output, also after a crash of the machine. When the job fails or
-// is cancelled before, the hidden file or directory is removed. Only a process that is killed
-// leaves it behind.
+// directory, and gets its own name when the whole job has come to its end, before the job counts as
+// finished: whoever finds the path finds the whole output, also after a crash of the machine. When
+// the job fails or is cancelled, the hidden file or directory is removed with the job
+// (leat_job_destroy, leat_execute). Only a process that is killed leaves it behind.
 //
 // The streams that come back can be named and the like; they cannot be inputs.
 #ifndef LEAT_FILE_SINK_H
