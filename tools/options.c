@@ -34,7 +34,7 @@ static const option_info known[] = {
     {"stats", optional_argument, OPTION_STATS, {"run"}},
     {"quiet", no_argument, 'q', {"run"}},
     {"format", required_argument, OPTION_FORMAT, {"plan"}},
-    {"json", no_argument, OPTION_JSON, {"plan"}},
+    {"json", no_argument, OPTION_JSON, {"plan", "run"}},
     {"dot", no_argument, OPTION_DOT, {"plan"}},
     {"help", no_argument, 'h', {NULL}},
 };
@@ -120,6 +120,7 @@ static leati_exit take(parser *p, int code, char *value)
     case OPTION_FORMAT:
         return set_format(p, value);
     case OPTION_JSON:
+        p->options->stats = true; // the only thing that `run` prints in this form
         return set_format(p, "json");
     case OPTION_DOT:
         return set_format(p, "dot");

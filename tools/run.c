@@ -7,6 +7,7 @@
 
 #include "base/thread.h"
 #include "tools/progress.h"
+#include "tools/report.h"
 #include "tools/session.h"
 #include "tools/signals.h"
 #include "tools/stats.h"
@@ -45,12 +46,32 @@ static leati_exit report(const leat_job *job, leat_err err, int caught)
 static bool print_stats(const leati_options *options, const leat_job *job, double seconds)
 {
     FILE *to = options->stats_file ? fopen(options->stats_file, "we") : stderr;
-    if (to)
+    const char *why = NULL;
+    if (to && options->format == LEAT_PLAN_JSON) {
+        leat_err err = leati_stats_print_json(to, job, seconds);
+        why = err ? leat_err_message(err) : NULL;
+    } else if (to) {
         leati_stats_print(to, job, seconds);
-    if (to && (to == stderr || fclose(to) == 0))
-        return true;
-    fprintf(stderr, "leat: --stats=%s: %s\n", options->stats_file, strerror(errno));
-    return false;
+    }
+    if (!to || (to != stderr && fclose(to) != 0))
+        why = strerror(errno);
+    if (why)
+        fprintf(stderr, "leat: --stats%s%s: %s\n", options->stats_file ? "=" : "",
+                options->stats_file ? options->stats_file : "", why);
+    return !why;
+}
+
+// What the user is told at the end of the job.
+static leati_exit conclude(const leati_options *options, const leat_job *job, leat_err err,
+                           int caught, double seconds)
+{
+    leati_exit status = report(job, err, caught);
+    // The statistics show the results as well.
+    if ((!options->stats || options->stats_file) && err != LEAT_EPIPE)
+        leati_report_results(stderr, job);
+    if (options->stats && !print_stats(options, job, seconds) && status == LEATI_EXIT_OK)
+        status = LEATI_EXIT_FAILED;
+    return status;
 }
 
 static leati_exit run_job(leati_session *session, leati_signals *signals, leat_runtime *runtime)
@@ -66,10 +87,7 @@ static leati_exit run_job(leati_session *session, leati_signals *signals, leat_r
     err = wait_for(job, &session->console);
     double seconds = (double)(leati_clock_ns() - started_ns) / 1e9;
     int caught = leati_signals_unwatch(signals);
-    leati_exit status = report(job, err, caught);
-    if (session->options->stats && !print_stats(session->options, job, seconds) &&
-        status == LEATI_EXIT_OK)
-        status = LEATI_EXIT_FAILED;
+    leati_exit status = conclude(session->options, job, err, caught, seconds);
     leat_job_destroy(&job);
     return status;
 }
@@ -128,6 +146,7 @@ static const char usage[] =
     "  -D, --set KEY=VALUE  set a configuration key; `leat config` lists them; repeatable\n"
     "      --name NAME      the job's name (default: that of the job file)\n"
     "      --stats[=FILE]   at the end, print what each task did to standard error, or into FILE\n"
+    "      --json           print that as one JSON object\n"
     "  -q, --quiet          no progress line\n"
     "  -h, --help           this text\n"
     "\n"

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/report.h"
 #include "tools/text.h"
 
 enum { NAME_COLUMNS = 44, CELL_SIZE = NAME_COLUMNS * 4 + 1 };
@@ -202,6 +203,8 @@ void leati_stats_print(FILE *to, const leat_job *job, double seconds)
     uint64_t total = leati_stats_records_read(job);
     print_table(to, job);
     print_bottleneck(to, job);
+    leati_report_metrics(to, job);
+    leati_report_results(to, job);
     leati_scaled(seconds > 0 ? (double)total / seconds : 0, rate);
     fprintf(to, "%s %.3f s: %" PRIu64 " records read, %s%s/s\n", outcome(leat_job_get_state(job)),
             seconds, total, rate, strchr(rate, ' ') ? "" : " ");

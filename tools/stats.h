@@ -14,7 +14,10 @@ uint64_t leati_stats_records_read(const leat_job *job);
 // is 0.
 void leati_stats_percent(const uint64_t *parts, uint32_t *percent, size_t count);
 
-// Prints the table of tasks, the bottleneck if there is one, and how it all went.
+// Prints the table of tasks, the bottleneck if there is one, what user functions have counted, and
+// how it all went.
 void leati_stats_print(FILE *to, const leat_job *job, double seconds);
+// The same as one JSON object, with all figures. LEAT_ENOMEM: nothing was printed.
+LEAT_MUST_USE leat_err leati_stats_print_json(FILE *to, const leat_job *job, double seconds);
 
 #endif
