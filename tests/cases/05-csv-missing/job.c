@@ -80,7 +80,8 @@ LEAT_JOB(env, argc, argv)
         {"cost", "Cost Total $"},
         {"speed", "Speed IAS in knots"},
     };
-    const leat_csv_options csv = {.columns = columns, .column_count = 3};
+    // No value holds a line break, so that the file may be read in parallel.
+    const leat_csv_options csv = {.columns = columns, .column_count = 3, .no_multiline = true};
     if (argc != 2 && argc != 4) {
         leat_env_fail(env, LEAT_EINVAL, "usage: job.so FILE [sum|min|max cost|speed]");
         return;
