@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <inttypes.h>
+#include <sys/resource.h>
+
+#include "outputs.h"
+#include "run.h"
+
+TestSuite(file_sink, .init = enter_outputs, .fini = leave_outputs, .timeout = 120);
+
+typedef struct {
+    int64_t id;
+    leat_str name;
+} row;
+LEAT_RECORD(row, LEAT_FIELD(id, LEAT_I64), LEAT_FIELD(name, LEAT_STR));
+
+static const row rows[] = {{1, {"plain", 5}}, {2, {"a,b", 3}}, {3, {"say \"x\"", 7}}};
+
+static leat_stream *table(leat_env *env)
+{
+    return leat_from_items(env, LEAT_TYPE(row), rows, 3);
+}
+
+Test(file_sink, one_subtask_writes_a_file_in_each_format)
+{
+    run r;
+    leat_env *env = run_begin(&r, 1);
+    leat_csv_options bare = {.delimiter = ';', .no_header = true};
+    leat_write_text(table(env), "out.txt");
+    leat_write_csv(table(env), "out.csv", NULL);
+    leat_write_csv(table(env), "bare.csv", &bare);
+    leat_write_json(table(env), "out.json");
+    cr_assert_eq(run_execute(&r), LEAT_OK, "%s", r.failure);
+    expect_file("out.txt", "1\tplain\n2\ta,b\n3\tsay \"x\"\n");
+    expect_file("out.csv", "id,name\n1,plain\n2,\"a,b\"\n3,\"say \"\"x\"\"\"\n");
+    expect_file("bare.csv", "1;plain\n2;a,b\n3;\"say \"\"x\"\"\"\n");
+    expect_file("out.json", "{\"id\":1,\"name\":\"plain\"}\n{\"id\":2,\"name\":\"a,b\"}\n"
+                            "{\"id\":3,\"name\":\"say \\\"x\\\"\"}\n");
+    cr_assert_eq(count_entries("."), 4);
+    run_end(&r);
+}
+
+Test(file_sink, several_subtasks_write_a_directory_of_numbered_files)
+{
+    run r;
+    leat_env *env = run_begin(&r, 3);
+    leat_write_text(leat_sequence(env, 1, 6), "out");
+    // One subtask of these gets nothing.
+    leat_write_csv(leat_rescale(table(env)), "rows", NULL);
+    cr_assert_eq(run_execute(&r), LEAT_OK, "%s", r.failure);
+    expect_file("out/1", "1\n2\n");
+    expect_file("out/2", "3\n4\n");
+    expect_file("out/3", "5\n6\n");
+    cr_assert(count_entries("out") == 3 && count_entries("rows") == 3 && count_entries(".") == 2);
+    for (int i = 1; i <= 3; i++) {
+        char path[16];
+        snprintf(path, sizeof path, "rows/%d", i);
+        char *text = slurp(path);
+        cr_assert(text && strncmp(text, "id,name\n", 8) == 0, "%s", path);
+        free(text);
+    }
+    run_end(&r);
+}
+
+Test(file_sink, an_empty_stream_makes_an_empty_file)
+{
+    run r;
+    leat_env *env = run_begin(&r, 1);
+    leat_write_text(leat_sequence(env, 2, 1), "out");
+    leat_write_csv(leat_from_items(env, LEAT_TYPE(row), NULL, 0), "out.csv", NULL);
+    cr_assert_eq(run_execute(&r), LEAT_OK, "%s", r.failure);
+    expect_file("out", "");
+    expect_file("out.csv", "id,name\n");
+    run_end(&r);
+}
+
+Test(file_sink, many_records_and_long_ones_are_all_there)
+{
+    enum { COUNT = 200000, LONG = 300000 };
+    run r;
+    leat_env *env = run_begin(&r, 4);
+    char *text = malloc(LONG + 2);
+    memset(text, 'x', LONG);
+    leat_str items[] = {{text, LONG}, {"short", 5}, {text, 65536}};
+    leat_write_text(leat_sequence(env, 1, COUNT), "numbers");
+    leat_write_text(leat_from_items(env, leat_type_scalar(LEAT_STR), items, 3), "lines");
+    cr_assert_eq(run_execute(&r), LEAT_OK, "%s", r.failure);
+    int64_t next = 1;
+    for (int i = 1; i <= 4; i++) {
+        char path[16];
+        snprintf(path, sizeof path, "numbers/%d", i);
+        char *found = slurp(path), *at = found;
+        for (; *at; at = strchr(at, '\n') + 1)
+            cr_assert_eq(strtoll(at, NULL, 10), next++);
+        free(found);
+    }
+    cr_assert_eq(next, COUNT + 1);
+    // The items come from one subtask; which files they are in is not said.
+    size_t size = 0;
+    for (int i = 1; i <= 4; i++) {
+        char path[16];
+        snprintf(path, sizeof path, "lines/%d", i);
+        char *found = slurp(path);
+        size += strlen(found);
+        free(found);
+    }
+    cr_assert_eq(size, LONG + 1 + 6 + 65536 + 1);
+    free(text);
+    run_end(&r);
+}
+
+static int64_t records_out(leat_job *job)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < leat_job_task_count(job); i++) {
+        leat_task_stats stats;
+        leat_job_task_stats(job, i, &stats);
+        sum += (int64_t)stats.records_out;
+    }
+    return sum;
+}
+
+Test(file_sink, what_is_written_is_counted)
+{
+    run r;
+    leat_runtime *runtime;
+    leat_job *job;
+    leat_env *env = run_begin(&r, 2);
+    leat_write_csv(leat_from_items(env, LEAT_TYPE(row), rows, 3), "rows", NULL);
+    leat_write_text(leat_sequence(env, 1, 10), "numbers");
+    cr_assert_eq(leat_runtime_create(env, &runtime, NULL, 0), LEAT_OK);
+    cr_assert_eq(leat_start(runtime, env, &job), LEAT_OK);
+    cr_assert_eq(leat_job_wait(job, -1), LEAT_OK);
+    // Three that the items source sends to the sink's tasks, and 13 lines; headers do not count.
+    cr_assert_eq(records_out(job), 3 + 13);
+    // The output is there when the job has ended, not when it is destroyed.
+    cr_assert(access("rows/1", F_OK) == 0 && access("numbers/2", F_OK) == 0);
+    leat_job_destroy(&job);
+    leat_runtime_destroy(&runtime);
+    run_end(&r);
+}
+
+// --- what is there already ---
+
+Test(file_sink, an_existing_target_is_refused_unless_overwriting_is_asked)
+{
+    for (uint32_t p = 1; p <= 3; p += 2) {
+        spill("out", "old");
+        for (int overwrite = 0; overwrite < 2; overwrite++) {
+            run r;
+            leat_env *env = run_begin(&r, p);
+            leat_file_sink_options options = {.overwrite = overwrite};
+            leat_write_file(leat_sequence(env, 1, 3), "out", &options);
+            leat_err err = run_execute(&r);
+            cr_assert_eq(err, overwrite ? LEAT_OK : LEAT_EEXIST, "%s", r.failure);
+            if (!overwrite) {
+                cr_assert(strstr(r.failure, "file (") && strstr(r.failure, "out exists already"),
+                          "%s", r.failure);
+                expect_file("out", "old");
+            }
+            run_end(&r);
+        }
+        expect_file(p == 1 ? "out" : "out/1", p == 1 ? "1\n2\n3\n" : "1\n");
+        cr_assert_eq(count_entries("."), 1);
+        leave_outputs();
+        enter_outputs();
+    }
+}
+
+// --- jobs that do not finish ---
+
+static int fail_at(leat_ctx *ctx, const void *in)
+{
+    return *(const int64_t *)in == 150000 ? leat_fail(ctx, "enough") : 0;
+}
+
+// The sink itself is before the failure in one job, and has nothing to do with it in the other.
+Test(file_sink, a_job_that_fails_anywhere_leaves_nothing)
+{
+    for (int beside = 0; beside < 2; beside++)
+        for (uint32_t p = 1; p <= 2; p++) {
+            run r;
+            leat_env *env = run_begin(&r, p);
+            leat_stream *numbers = leat_sequence(env, 1, 300000);
+            leat_write_text(beside ? leat_sequence(env, 1, 3) : numbers, "out");
+            leat_sink(numbers, fail_at);
+            cr_assert_eq(run_execute(&r), LEAT_EUSER, "%s", r.failure);
+            cr_assert_eq(count_entries("."), 0);
+            run_end(&r);
+        }
+}
+
+static int generate(leat_ctx *ctx, int64_t index, void *out)
+{
+    *(int64_t *)out = index;
+    return 0;
+}
+
+Test(file_sink, a_cancelled_job_leaves_nothing)
+{
+    run r;
+    leat_runtime *runtime;
+    leat_job *job;
+    leat_env *env = run_begin(&r, 2);
+    leat_write_text(leat_generate(env, generate, LEAT_UNBOUNDED, 0, leat_type_scalar(LEAT_I64)),
+                    "out");
+    cr_assert_eq(leat_runtime_create(env, &runtime, NULL, 0), LEAT_OK);
+    cr_assert_eq(leat_start(runtime, env, &job), LEAT_OK);
+    while (records_out(job) < 100000)
+        usleep(1000);
+    cr_assert_eq(count_entries("."), 1);
+    leat_job_cancel(job);
+    cr_assert_eq(leat_job_wait(job, -1), LEAT_ECANCELLED);
+    leat_job_destroy(&job);
+    cr_assert_eq(count_entries("."), 0);
+    leat_runtime_destroy(&runtime);
+    run_end(&r);
+}
+
+// As on a full disk: the system takes no more than so much. The signal that comes with it must not
+// end the process.
+Test(file_sink, a_write_that_fails_fails_the_job_and_names_the_file)
+{
+    struct rlimit limit = {.rlim_cur = 100000, .rlim_max = RLIM_INFINITY};
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    static const char *const says[] = {"cannot write out: File too large",
+                                       "cannot write out/1: File too large"};
+    for (uint32_t p = 1; p <= 2; p++) {
+        run r;
+        leat_env *env = run_begin(&r, p);
+        leat_write_text(leat_global(leat_sequence(env, 1, 100000)), "out");
+        cr_assert_eq(run_execute(&r), LEAT_EIO, "%s", r.failure);
+        cr_assert(strstr(r.failure, says[p - 1]), "%s", r.failure);
+        cr_assert_eq(count_entries("."), 0);
+        run_end(&r);
+    }
+}
+
+static int remove_folder(leat_ctx *ctx, const void *in)
+{
+    if (*(const int64_t *)in == 1000)
+        cr_assert_eq(nftw("sub", outputs_remove, 20, FTW_DEPTH | FTW_PHYS), 0);
+    return 1;
+}
+
+Test(file_sink, a_directory_removed_meanwhile_fails_the_job)
+{
+    run r;
+    mkdir("sub", 0755);
+    leat_env *env = run_begin(&r, 1);
+    leat_write_text(leat_filter(leat_sequence(env, 1, 200000), remove_folder), "sub/out");
+    cr_assert_eq(run_execute(&r), LEAT_ENOENT, "%s", r.failure);
+    cr_assert(strstr(r.failure, "file: cannot put in its place sub/out: No such file"), "%s",
+              r.failure);
+    cr_assert_eq(count_entries("."), 0);
+    run_end(&r);
+}
+
+Test(file_sink, a_missing_directory_fails_the_job)
+{
+    run r;
+    leat_env *env = run_begin(&r, 2);
+    leat_name(leat_write_json(leat_sequence(env, 1, 2), "none/out"), "archive");
+    cr_assert_eq(run_execute(&r), LEAT_ENOENT, "%s", r.failure);
+    cr_assert(strstr(r.failure, "archive (") && strstr(r.failure, "none/"), "%s", r.failure);
+    run_end(&r);
+}
+
+// --- faults ---
+
+Test(file_sink, wrong_arguments_are_faults)
+{
+    run r;
+    leat_env *env = run_begin(&r, 1);
+    leat_stream *numbers = leat_sequence(env, 1, 2), *in = table(env);
+    leat_column columns[] = {{"none", "x"}};
+    leat_file_sink_options cases[] = {
+        {.format = (leat_line_format)7},
+        {.format = LEAT_LINE_CSV, .csv = &(leat_csv_options){.delimiter = '"'}},
+        {.format = LEAT_LINE_CSV,
+         .csv = &(leat_csv_options){.columns = columns, .column_count = 1}},
+    };
+    leat_write_text(in, NULL);
+    leat_write_text(in, "");
+    leat_write_text(in, "a/..");
+    leat_write_csv(numbers, "out", NULL);
+    for (int i = 0; i < 3; i++)
+        leat_write_file(in, "out", &cases[i]);
+    cr_assert_eq(leat_env_fault_count(env), 7);
+    for (size_t i = 0; i < 7; i++)
+        cr_assert(strstr(leat_env_fault(env, i), "leat_write_file on the output of \"source: "),
+                  "%s", leat_env_fault(env, i));
+    run_end(&r);
+}
+
+Test(file_sink, options_are_copied)
+{
+    run r;
+    char path[] = "out", column[] = "number";
+    leat_column columns[] = {{"id", column}};
+    leat_csv_options csv = {.columns = columns, .column_count = 1};
+    leat_write_csv(table(run_begin(&r, 1)), path, &csv);
+    memset(path, 'z', 3);
+    memset(column, 'z', 6);
+    memset(columns, 0, sizeof columns);
+    csv.delimiter = ';';
+    cr_assert_eq(run_execute(&r), LEAT_OK, "%s", r.failure);
+    char *text = slurp("out");
+    cr_assert(text && strncmp(text, "number,name\n", 12) == 0);
+    free(text);
+    run_end(&r);
+}

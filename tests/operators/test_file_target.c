@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operators/file_target.h"
+
+#include "outputs.h"
+
+TestSuite(file_target, .init = enter_outputs, .fini = leave_outputs);
+
+static char why[1024];
+
+static leat_err create(const char *path, uint32_t parts, bool overwrite, leati_file_target **t)
+{
+    leati_file_target_options options = {
+        .path = path, .parts = parts, .overwrite = overwrite, .sync = true};
+    *t = NULL;
+    return leati_file_target_create(NULL, &options, t, why, sizeof why);
+}
+
+static void put_part(leati_file_target *t, uint32_t part, const char *text)
+{
+    int fd;
+    cr_assert_eq(leati_file_target_open_part(t, part, &fd, why, sizeof why), LEAT_OK, "%s", why);
+    cr_assert_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+}
+
+static leat_err commit(leati_file_target **t)
+{
+    leat_err err = leati_file_target_commit(*t, why, sizeof why);
+    leati_file_target_destroy(t);
+    return err;
+}
+
+Test(file_target, a_path_must_end_in_a_name)
+{
+    static const struct {
+        const char *path;
+        bool good;
+    } cases[] = {{"a", true},     {"a/b", true},   {"/a", true},  {"a/", true},   {"..a", true},
+                 {"a//", true},   {".a", true},    {"...", true}, {"", false},    {"/", false},
+                 {"//", false},   {".", false},    {"..", false}, {"a/.", false}, {"a/..", false},
+                 {"a/./", false}, {"../..", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        cr_assert_eq(leati_file_target_path_ok(cases[i].path), cases[i].good, "%s", cases[i].path);
+}
+
+Test(file_target, nothing_has_its_name_before_the_commit)
+{
+    static const char *const paths[] = {"file", "sub/file/", "./sub//other"};
+    static const char *const found[] = {"file", "sub/file", "sub/other"};
+    leati_file_target *t;
+    mkdir("sub", 0755);
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(create(paths[i], 1, false, &t), LEAT_OK, "%s", why);
+        put_part(t, 0, "text");
+        cr_assert(access(found[i], F_OK) != 0);
+        cr_assert_eq(commit(&t), LEAT_OK, "%s", why);
+        expect_file(found[i], "text");
+    }
+    cr_assert(count_entries(".") == 2 && count_entries("sub") == 2);
+}
+
+Test(file_target, many_parts_become_a_directory)
+{
+    leati_file_target *t;
+    cr_assert_eq(create("out", 3, false, &t), LEAT_OK);
+    put_part(t, 2, "three");
+    put_part(t, 0, "one");
+    put_part(t, 1, "");
+    cr_assert(access("out", F_OK) != 0);
+    cr_assert_eq(commit(&t), LEAT_OK, "%s", why);
+    expect_file("out/1", "one");
+    expect_file("out/2", "");
+    expect_file("out/3", "three");
+    cr_assert(count_entries("out") == 3 && count_entries(".") == 1);
+}
+
+Test(file_target, files_are_as_readable_as_the_mask_says)
+{
+    leati_file_target *t;
+    struct stat status;
+    umask(027);
+    cr_assert_eq(create("file", 1, false, &t), LEAT_OK);
+    cr_assert_eq(commit(&t), LEAT_OK);
+    cr_assert(stat("file", &status) == 0 && (status.st_mode & 07777) == 0640);
+    cr_assert_eq(create("out", 2, false, &t), LEAT_OK);
+    put_part(t, 0, "");
+    cr_assert_eq(commit(&t), LEAT_OK);
+    cr_assert(stat("out", &status) == 0 && (status.st_mode & 07777) == 0750);
+    cr_assert(stat("out/1", &status) == 0 && (status.st_mode & 07777) == 0640);
+}
+
+Test(file_target, what_is_given_up_leaves_nothing)
+{
+    leati_file_target *t;
+    for (uint32_t parts = 1; parts <= 3; parts += 2) {
+        cr_assert_eq(create("out", parts, false, &t), LEAT_OK);
+        put_part(t, 0, "text");
+        cr_assert_eq(count_entries("."), 1);
+        leati_file_target_destroy(&t);
+        cr_assert_eq(count_entries("."), 0);
+    }
+}
+
+Test(file_target, what_exists_is_refused_and_not_touched)
+{
+    leati_file_target *t;
+    spill("file", "old");
+    mkdir("folder", 0755);
+    cr_assert(symlink("nowhere", "link") == 0);
+    static const char *const paths[] = {"file", "folder", "link"};
+    for (int i = 0; i < 3; i++)
+        for (uint32_t parts = 1; parts <= 2; parts++) {
+            cr_assert_eq(create(paths[i], parts, false, &t), LEAT_EEXIST);
+            cr_assert(strstr(why, paths[i]) && strstr(why, "exists already"), "%s", why);
+            cr_assert_eq(count_entries("."), 3);
+        }
+    expect_file("file", "old");
+}
+
+Test(file_target, what_appears_meanwhile_is_not_replaced)
+{
+    leati_file_target *t;
+    for (uint32_t parts = 1; parts <= 2; parts++) {
+        cr_assert_eq(create("out", parts, false, &t), LEAT_OK);
+        put_part(t, 0, "new");
+        spill("out", "of another");
+        cr_assert_eq(commit(&t), LEAT_EEXIST);
+        cr_assert_str_eq(why, "cannot put in its place out: File exists");
+        expect_file("out", "of another");
+        cr_assert(count_entries(".") == 1 && unlink("out") == 0);
+    }
+}
+
+// From and to: a file, a directory of one part, of three.
+Test(file_target, files_and_directories_of_parts_are_replaced_when_asked)
+{
+    leati_file_target *t;
+    for (uint32_t from = 1; from <= 4; from++)
+        for (uint32_t to = 1; to <= 3; to++) {
+            if (from == 4) {
+                cr_assert_eq(mkdir("out", 0755), 0); // an empty directory
+            } else {
+                cr_assert_eq(create("out", from, false, &t), LEAT_OK, "%s", why);
+                for (uint32_t i = 0; i < from; i++)
+                    put_part(t, i, "old");
+                cr_assert_eq(commit(&t), LEAT_OK, "%s", why);
+            }
+            cr_assert_eq(create("out", to, true, &t), LEAT_OK, "%s", why);
+            for (uint32_t i = 0; i < to; i++)
+                put_part(t, i, "new");
+            if (from == 1)
+                expect_file("out", "old");
+            cr_assert_eq(commit(&t), LEAT_OK, "%s", why);
+            expect_file(to == 1 ? "out" : "out/1", "new");
+            if (to > 1)
+                cr_assert_eq(count_entries("out"), (int)to);
+            cr_assert_eq(count_entries("."), 1);
+            leave_outputs();
+            enter_outputs();
+        }
+}
+
+Test(file_target, what_no_sink_wrote_is_never_replaced)
+{
+    leati_file_target *t;
+    cr_assert(mkdir("folder", 0755) == 0 && mkdir("deep", 0755) == 0 && mkdir("deep/1", 0755) == 0);
+    spill("folder/1", "");
+    spill("folder/01", "");
+    spill("real", "text");
+    cr_assert(symlink("real", "link") == 0 && mkfifo("pipe", 0600) == 0);
+    static const char *const paths[] = {"folder", "deep", "link", "pipe"};
+    static const char *const says[] = {"with 01 in it", "with 1 in it", "neither", "neither"};
+    for (int i = 0; i < 4; i++)
+        for (uint32_t parts = 1; parts <= 2; parts++) {
+            cr_assert_eq(create(paths[i], parts, true, &t), LEAT_EEXIST, "%s", paths[i]);
+            cr_assert(strstr(why, paths[i]) && strstr(why, says[i]), "%s", why);
+        }
+    cr_assert_eq(create("/dev/full", 1, true, &t), LEAT_EEXIST);
+    cr_assert(count_entries(".") == 5 && count_entries("folder") == 2);
+    // What comes to be in the way later is left alone as well.
+    cr_assert_eq(create("later", 2, true, &t), LEAT_OK);
+    cr_assert(mkdir("later", 0755) == 0);
+    spill("later/mine", "mine");
+    cr_assert_eq(commit(&t), LEAT_EEXIST);
+    expect_file("later/mine", "mine");
+    cr_assert_eq(count_entries("."), 6);
+}
+
+Test(file_target, a_place_that_is_not_there_is_named)
+{
+    static const struct {
+        const char *path;
+        leat_err err;
+        const char *says;
+    } cases[] = {{"none/file", LEAT_ENOENT, "none/: No such file or directory"},
+                 {"file/x", LEAT_ENOENT, "file/: Not a directory"},
+                 {"/proc/file", LEAT_ENOENT, "/proc/file"}};
+    leati_file_target *t;
+    spill("file", "");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (uint32_t parts = 1; parts <= 2; parts++) {
+            leat_err err = create(cases[i].path, parts, false, &t);
+            cr_assert_eq(err, cases[i].err, "%s: %s", leat_err_name(err), why);
+            cr_assert(strstr(why, cases[i].says), "%s", why);
+        }
+    char path[400];
+    memset(path, 'n', sizeof path);
+    path[sizeof path - 1] = 0;
+    cr_assert_eq(create(path, 1, false, &t), LEAT_EIO);
+    cr_assert(strstr(why, "File name too long"));
+}
+
+Test(file_target, a_long_name_still_finds_a_hidden_one)
+{
+    leati_file_target *t;
+    char path[256];
+    memset(path, 'n', 255);
+    path[255] = 0;
+    cr_assert_eq(create(path, 1, false, &t), LEAT_OK, "%s", why);
+    cr_assert_eq(commit(&t), LEAT_OK, "%s", why);
+    cr_assert(access(path, F_OK) == 0 && count_entries(".") == 1);
+}
+
+Test(file_target, a_removed_directory_is_an_error_at_the_end)
+{
+    leati_file_target *t;
+    for (uint32_t parts = 1; parts <= 2; parts++) {
+        mkdir("sub", 0755);
+        cr_assert_eq(create("sub/out", parts, false, &t), LEAT_OK);
+        put_part(t, 0, "text");
+        cr_assert_eq(nftw("sub", outputs_remove, 20, FTW_DEPTH | FTW_PHYS), 0);
+        if (parts == 2) {
+            int fd;
+            cr_assert_eq(leati_file_target_open_part(t, 1, &fd, why, sizeof why), LEAT_ENOENT);
+        }
+        cr_assert_eq(commit(&t), LEAT_ENOENT);
+        cr_assert_str_eq(why, "cannot put in its place sub/out: No such file or directory");
+    }
+}
+
+Test(file_target, the_process_may_change_its_directory)
+{
+    leati_file_target *t;
+    mkdir("sub", 0755);
+    cr_assert_eq(create("out", 2, false, &t), LEAT_OK);
+    cr_assert_eq(chdir("sub"), 0);
+    put_part(t, 0, "text");
+    cr_assert_eq(commit(&t), LEAT_OK);
+    cr_assert_eq(chdir(".."), 0);
+    expect_file("out/1", "text");
+}
