@@ -3,18 +3,18 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/alloc.h"
 
-typedef struct directory_id {
-    dev_t device;
-    ino_t inode;
+// A slot of the table of directories.
+typedef struct met {
+    leati_file_id id;
     bool used;
-} directory_id;
+} met;
 
 // What the walk through one path needs beside the list.
 typedef struct walk {
@@ -23,7 +23,7 @@ typedef struct walk {
     // Directories still to be read, and those that were met.
     char **pending;
     size_t pending_count, pending_capacity;
-    directory_id *seen; // a hash table; a power of two of slots
+    met *seen; // a hash table; a power of two of slots
     size_t seen_count, seen_slots;
 } walk;
 
@@ -66,6 +66,24 @@ static leat_err failed(const walk *w, const char *path)
     return leati_file_why(errno, "cannot read", path, w->how->why, w->how->why_size);
 }
 
+static leati_file_id id_of(const struct statx *status)
+{
+    bool has_birth = status->stx_mask & STATX_BTIME;
+    return (leati_file_id){.device = (uint64_t)status->stx_dev_major << 32 | status->stx_dev_minor,
+                           .inode = status->stx_ino,
+                           .born_s = has_birth ? status->stx_btime.tv_sec : 0,
+                           .born_ns = has_birth ? status->stx_btime.tv_nsec : 0};
+}
+
+int leati_file_identify(int fd, leati_file_id *id)
+{
+    struct statx status;
+    if (statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &status) != 0)
+        return errno;
+    *id = id_of(&status);
+    return 0;
+}
+
 // Whether what could not be found may have gone since it was listed, which is no mistake in a
 // directory that is watched.
 static bool vanished(const walk *w, bool named)
@@ -74,7 +92,7 @@ static bool vanished(const walk *w, bool named)
 }
 
 // `status` is NULL for standard input.
-static leat_err add_file(walk *w, const char *path, const struct stat *status)
+static leat_err add_file(walk *w, const char *path, const struct statx *status)
 {
     leati_file_list *list = w->list;
     if (list->count == LEATI_FILE_MAX) {
@@ -92,22 +110,22 @@ static leat_err add_file(walk *w, const char *path, const struct stat *status)
     file->references = 1;
     file->stream = true;
     if (status) {
-        file->device = status->st_dev;
-        file->inode = status->st_ino;
-        file->modified = status->st_mtim;
+        file->id = id_of(status);
+        file->modified_s = status->stx_mtime.tv_sec;
+        file->modified_ns = status->stx_mtime.tv_nsec;
         // Files of /proc say that they are empty; as streams they are read until they end.
-        file->stream = !S_ISREG(status->st_mode) || status->st_size <= 0;
-        file->size = file->stream ? 0 : status->st_size;
+        file->stream = !S_ISREG(status->stx_mode) || status->stx_size == 0;
+        file->size = file->stream ? 0 : (int64_t)status->stx_size;
     }
     list->files[list->count++] = file;
     return LEAT_OK;
 }
 
-static directory_id *seen_slot(const walk *w, directory_id id)
+static met *seen_slot(const walk *w, const leati_file_id *id)
 {
-    uint64_t hash = ((uint64_t)id.inode ^ (uint64_t)id.device << 32) * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t hash = (id->inode ^ id->device << 32) * UINT64_C(0x9e3779b97f4a7c15);
     size_t at = (size_t)(hash >> 32) & (w->seen_slots - 1);
-    while (w->seen[at].used && (w->seen[at].device != id.device || w->seen[at].inode != id.inode))
+    while (w->seen[at].used && !leati_file_same(&w->seen[at].id, id))
         at = (at + 1) & (w->seen_slots - 1);
     return &w->seen[at];
 }
@@ -123,19 +141,19 @@ static bool seen_grow(walk *w)
     }
     for (size_t i = 0; i < old.seen_slots; i++)
         if (old.seen[i].used)
-            *seen_slot(w, old.seen[i]) = old.seen[i];
+            *seen_slot(w, &old.seen[i].id) = old.seen[i];
     leati_free(w->list->allocator, old.seen);
     return true;
 }
 
 // Notes a directory for reading unless it was met before.
-static leat_err add_directory(walk *w, const char *path, const struct stat *status)
+static leat_err add_directory(walk *w, const char *path, const struct statx *status)
 {
     const leat_allocator *allocator = w->list->allocator;
-    directory_id id = {.device = status->st_dev, .inode = status->st_ino, .used = true};
+    leati_file_id id = id_of(status);
     if ((w->seen_count + 1) * 2 > w->seen_slots && !seen_grow(w))
         return no_memory(w);
-    directory_id *seen = seen_slot(w, id);
+    met *seen = seen_slot(w, &id);
     if (seen->used)
         return LEAT_OK;
     if (!leati_grow(allocator, (void **)&w->pending, &w->pending_capacity, w->pending_count + 1,
@@ -144,7 +162,7 @@ static leat_err add_directory(walk *w, const char *path, const struct stat *stat
     char *copy = leati_strdup(allocator, path);
     if (!copy)
         return no_memory(w);
-    *seen = id;
+    *seen = (met){.id = id, .used = true};
     w->seen_count++;
     w->pending[w->pending_count++] = copy;
     return LEAT_OK;
@@ -154,14 +172,14 @@ static leat_err add_directory(walk *w, const char *path, const struct stat *stat
 // directory only files and directories do.
 static leat_err add_path(walk *w, const char *path, bool named)
 {
-    struct stat status;
-    if (stat(path, &status) != 0)
+    struct statx status;
+    if (statx(AT_FDCWD, path, 0, STATX_BASIC_STATS | STATX_BTIME, &status) != 0)
         return vanished(w, named) ? LEAT_OK : failed(w, path);
-    if (S_ISDIR(status.st_mode))
+    if (S_ISDIR(status.stx_mode))
         return add_directory(w, path, &status);
-    bool regular = S_ISREG(status.st_mode);
+    bool regular = S_ISREG(status.stx_mode);
     // An empty file that is watched is one that is about to be written.
-    if ((!named && !regular) || (w->how->watching && regular && status.st_size == 0))
+    if ((!named && !regular) || (w->how->watching && regular && status.stx_size == 0))
         return LEAT_OK;
     return add_file(w, path, &status);
 }

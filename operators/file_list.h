@@ -6,12 +6,18 @@
 #ifndef LEATI_OPERATORS_FILE_LIST_H
 #define LEATI_OPERATORS_FILE_LIST_H
 
-#include <sys/types.h>
-#include <time.h>
+#include <sys/stat.h>
 
 #include "leat/function.h"
 
 enum { LEATI_FILE_MAX = 1 << 24 };
+
+// What file it is. A new one may get the inode of another that was removed, but not its time of
+// birth, which file systems that have no such thing leave at 0.
+typedef struct leati_file_id {
+    uint64_t device, inode;
+    int64_t born_s, born_ns;
+} leati_file_id;
 
 // One file as it was found. Shared by those who have it in a list of theirs, under their lock.
 typedef struct leati_file {
@@ -19,9 +25,8 @@ typedef struct leati_file {
     bool stale;  // watched: has changed since, and is listed once more
     bool stream; // cannot be read at a position: standard input, a pipe, a file of /proc
     int64_t size;
-    dev_t device;
-    ino_t inode;
-    struct timespec modified;
+    leati_file_id id;
+    int64_t modified_s, modified_ns;
     char path[]; // "-" is standard input
 } leati_file;
 
@@ -57,6 +62,14 @@ static inline leati_file *leati_file_hold(leati_file *file)
     return file;
 }
 void leati_file_release(const leat_allocator *allocator, leati_file *file);
+
+// What an open file is. An errno; 0 for success.
+int leati_file_identify(int fd, leati_file_id *id);
+static inline bool leati_file_same(const leati_file_id *a, const leati_file_id *b)
+{
+    return a->device == b->device && a->inode == b->inode && a->born_s == b->born_s &&
+           a->born_ns == b->born_ns;
+}
 
 // What a path is called in messages.
 const char *leati_file_name(const char *path);

@@ -69,13 +69,14 @@ static leat_err fail_errno(leati_file_reader *reader, const char *what)
 static leat_err check_identity(leati_file_reader *reader)
 {
     const leati_file *file = reader->split.file;
-    struct stat status;
+    leati_file_id id;
     // Files of /proc get a new inode now and then.
     if (file->stream)
         return LEAT_OK;
-    if (fstat(reader->fd, &status) != 0)
+    errno = leati_file_identify(reader->fd, &id);
+    if (errno)
         return fail_errno(reader, "cannot read");
-    if (status.st_dev != file->device || status.st_ino != file->inode)
+    if (!leati_file_same(&id, &file->id))
         return fail(reader, LEAT_ESTATE, "another file has taken its place since it was listed");
     return LEAT_OK;
 }

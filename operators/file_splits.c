@@ -121,17 +121,17 @@ void leati_file_splits_destroy(leati_file_splits **splits)
 
 static bool same_file(const leati_file *a, const leati_file *b)
 {
-    return a->device == b->device && a->inode == b->inode && a->size == b->size;
+    return leati_file_same(&a->id, &b->id) && a->size == b->size;
 }
 
 // By the time of their last change, then by path.
 static int compare_files(const void *a, const void *b)
 {
     const leati_file *x = *(leati_file *const *)a, *y = *(leati_file *const *)b;
-    if (x->modified.tv_sec != y->modified.tv_sec)
-        return x->modified.tv_sec < y->modified.tv_sec ? -1 : 1;
-    if (x->modified.tv_nsec != y->modified.tv_nsec)
-        return x->modified.tv_nsec < y->modified.tv_nsec ? -1 : 1;
+    if (x->modified_s != y->modified_s)
+        return x->modified_s < y->modified_s ? -1 : 1;
+    if (x->modified_ns != y->modified_ns)
+        return x->modified_ns < y->modified_ns ? -1 : 1;
     return strcmp(x->path, y->path);
 }
 

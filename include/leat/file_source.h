@@ -112,9 +112,10 @@ typedef struct leat_file_options {
     const leat_file_format *format;
     leat_file_compression compression;
     // Above 0: the paths are watched, looked at again each time that this many ms have passed, and
-    // the source does not end. A file is read when it is first seen, and wholly again when its
-    // inode or size has changed since; one that is to be read once is best written under a name
-    // that starts with "." and renamed when it is complete. 0: they are listed once.
+    // the source does not end. A file is read when it is first seen, whatever its times say, and
+    // wholly again when there is another file under its path or its size has changed since; one
+    // that is to be read once is best written under a name that starts with "." and renamed when it
+    // is complete. A path that was given and has gone fails the job. 0: they are listed once.
     int64_t watch_interval_ms;
 } leat_file_options;
 
