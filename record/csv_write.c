@@ -13,7 +13,7 @@ typedef struct sink {
 
 static void put(sink *out, const char *data, size_t size)
 {
-    if (size && out->length < out->room) {
+    if (out->to && size && out->length < out->room) {
         size_t left = out->room - out->length;
         memcpy(out->to + out->length, data, size < left ? size : left);
     }

@@ -97,11 +97,11 @@ static bool read_list(leati_json *json, const leat_type *element, leat_list *lis
         items = grow(json, element, items, here.index, &capacity);
         if (!items)
             return false;
-        json->place = &here;
+        leati_json_enter(json, &here);
         leati_json_blanks(json);
         if (!leati_json_read_value(json, element, items + here.index * element->size))
             return false;
-        json->place = here.outer;
+        leati_json_leave(json);
         here.index++;
     } while (leati_json_take_char(json, ','));
     if (!leati_json_take_char(json, ']'))
@@ -204,7 +204,7 @@ static bool read_member(leati_json *json, progress *p, leati_json_place *here, v
         return leati_json_skip(json);
     const leat_field *field = &p->type->fields[index];
     here->field = field->name;
-    json->place = here;
+    leati_json_enter(json, here);
     uint64_t bit = UINT64_C(1) << (index % 64);
     if (LEAT_UNLIKELY(p->seen[index / 64] & bit))
         return leati_json_fail(json, at, "it is there twice");
@@ -215,7 +215,7 @@ static bool read_member(leati_json *json, progress *p, leati_json_place *here, v
     bool good = leati_is_scalar(field->kind) ? read_scalar(json, field->type, value)
                                              : leati_json_read_value(json, field->type, value);
     if (LEAT_LIKELY(good))
-        json->place = here->outer;
+        leati_json_leave(json);
     return good;
 }
 
@@ -228,9 +228,9 @@ static bool fill_rest(leati_json *json, const progress *p, const char *at, void 
             continue;
         if (field->kind != LEAT_OPTIONAL) {
             leati_json_place missing = {.outer = json->place, .field = field->name};
-            json->place = &missing;
+            leati_json_enter(json, &missing);
             leati_json_fail(json, at, "it is missing");
-            json->place = missing.outer;
+            leati_json_leave(json);
             return false;
         }
         *(const void **)((char *)record + field->offset) = NULL;

@@ -44,6 +44,17 @@ bool leati_json_expected(leati_json *json, const char *expected);
 // Memory for `count` values of `size` bytes; NULL after failing.
 void *leati_json_take(leati_json *json, size_t count, size_t size, size_t align);
 
+// The parts of a value are read between these. After a failure nobody looks at the place any more.
+static inline void leati_json_enter(leati_json *json, const leati_json_place *place)
+{
+    json->place = place;
+}
+
+static inline void leati_json_leave(leati_json *json)
+{
+    json->place = json->place->outer;
+}
+
 // --- tokens --------------------------------------------------------------------------------------
 
 static inline void leati_json_blanks(leati_json *json)

@@ -136,12 +136,12 @@ static bool grow(leati_json *json, entries *e)
 static bool read_value(leati_json *json, entries *e, const leat_str *name)
 {
     leati_json_place here = {.outer = json->place, .key = name, .index = e->count};
-    json->place = &here;
+    leati_json_enter(json, &here);
     leati_json_blanks(json);
     if (!leati_json_read_value(json, e->type->element,
                                e->values + e->count * e->type->element->size))
         return false;
-    json->place = here.outer;
+    leati_json_leave(json);
     return true;
 }
 

@@ -322,7 +322,7 @@ bool leati_json_bytes_of(leati_json *json, const char *at, leat_str text, leat_b
 bool leati_json_read_bytes(leati_json *json, leat_bytes *out)
 {
     const char *at = json->at;
-    leat_str text;
+    leat_str text = {NULL, 0};
     return leati_json_read_string(json, &text) && leati_json_bytes_of(json, at, text, out);
 }
 
