@@ -59,8 +59,10 @@ static void put_edge(leati_strbuf *out, const leati_job_graph *graph, const leat
                         graph->vertices[edge->from_vertex].ops[edge->from_op].node_id, edge->input,
                         leati_partitioner_name(edge->partitioner));
     put_string(out, "key", edge->key_text[0] ? edge->key_text : NULL);
-    leati_strbuf_puts(out, ", ");
-    put_string(out, "side_output", edge->side[0] ? edge->side : NULL);
+    if (edge->side[0]) {
+        leati_strbuf_puts(out, ", ");
+        put_string(out, "side_output", edge->side);
+    }
     leati_strbuf_printf(out, ", \"buffer_timeout_ms\": %" PRId64 ", \"blocking\": %s}",
                         edge->buffer_timeout_ms, edge->blocking ? "true" : "false");
 }

@@ -75,13 +75,13 @@ Test(wire, decoding_gives_the_same_bytes_pictures_digest_and_no_pointers)
 Test(wire, msgpack_c_reads_the_documented_form)
 {
     static const char expected[] =
-        "[\"leat-job-graph\", 1, \"j\", ["
+        "[\"leat-job-graph\", 2, \"j\", ["
         "[3, 128, \"default\", ["
-        "[1, 0, \"source: test\", \"s\", nil, nil, \"#\", \"\", \"str\", 0, 1, nil]]], "
+        "[1, 0, \"source: test\", \"s\", nil, nil, \"#\", \"\", \"str\", 0, 1, nil, \"\"]]], "
         "[3, 64, \"default\", ["
-        "[2, 0, \"reduce\", \"r\", \"id\", nil, \"#\", \"str\", \"str\", 1, 32, nil], "
-        "[3, 0, \"sink\", \"k\", nil, nil, \"#\", \"str\", \"\", 1, 2, nil]]]], "
-        "[[0, 0, 1, 0, 7, -1, \"<record>\", 0]]]";
+        "[2, 0, \"reduce\", \"r\", \"id\", nil, \"#\", \"str\", \"str\", 1, 32, nil, \"\"], "
+        "[3, 0, \"sink\", \"k\", nil, nil, \"#\", \"str\", \"\", 1, 2, nil, \"\"]]]], "
+        "[[0, 0, 1, 0, 7, -1, \"<record>\", 0, \"\"]]]";
     leat_env *env = new_env(3);
     leat_env_set_name(env, "j");
     leat_stream *s = leat_buffer_timeout(source(env, "s"), -1);
@@ -190,7 +190,7 @@ static void counting_free(void *user, void *ptr)
 
 Test(wire, a_boastful_count_costs_no_memory)
 {
-    static const uint8_t head[] = "\x95\xaeleat-job-graph\x01\xa1j\xdd\xff\xff\xff\xff";
+    static const uint8_t head[] = "\x95\xaeleat-job-graph\x02\xa1j\xdd\xff\xff\xff\xff";
     counting c = {0};
     leat_allocator allocator = {counting_alloc, counting_realloc, counting_free, &c};
     leati_job_graph *graph = NULL;
@@ -341,6 +341,11 @@ static void absorbed_by_one_input(leati_job_graph *g)
     g->vertices[0].ops[1].absorbed = true;
 }
 
+static void head_behind_a_side_output(leati_job_graph *g)
+{
+    g->vertices[0].ops[0].side = "late";
+}
+
 static void broken_flag(leati_job_graph *g)
 {
     g->vertices[0].ops[0].flags = LEATI_NODE_BROKEN;
@@ -368,6 +373,7 @@ Test(wire, what_could_not_have_been_built_is_refused)
         same_number,      empty_name,
         head_absorbed,    absorbed_by_one_input,
         broken_flag,      bad_timeout,
+        head_behind_a_side_output,
     };
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         leat_env *env;
