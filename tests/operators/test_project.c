@@ -163,3 +163,65 @@ Test(project, records_that_are_no_structs_have_no_fields)
     cr_assert(strstr(leat_env_fault(env, 0), "there is no field \"0\" in i64") != NULL);
     run_end(&r);
 }
+
+// --- memory ---
+
+// Refuses one allocation, and counts those that are alive. Graphs are built by one thread.
+typedef struct {
+    size_t left; // allocations before the one that is refused
+    bool refused;
+    size_t alive;
+} shortage;
+
+static bool refuses(shortage *s)
+{
+    return s->left-- == 0 && (s->refused = true);
+}
+
+static void *scarce_alloc(void *user, size_t size)
+{
+    shortage *s = user;
+    void *ptr = refuses(s) ? NULL : malloc(size);
+    s->alive += ptr != NULL;
+    return ptr;
+}
+
+static void *scarce_realloc(void *user, void *ptr, size_t size)
+{
+    shortage *s = user;
+    if (refuses(s))
+        return NULL;
+    void *moved = realloc(ptr, size);
+    s->alive += !ptr && moved;
+    return moved;
+}
+
+static void scarce_free(void *user, void *ptr)
+{
+    ((shortage *)user)->alive -= ptr != NULL;
+    free(ptr);
+}
+
+Test(project, running_out_of_memory_while_building_is_a_fault_and_leaks_nothing)
+{
+    size_t tried = 0;
+    for (bool refused = true; refused; tried++) {
+        shortage s = {.left = tried};
+        leat_allocator allocator = {scarce_alloc, scarce_realloc, scarce_free, &s};
+        leat_env_options options = {.allocator = &allocator};
+        leat_env *env = NULL;
+        leat_err err = leat_env_create(&options, &env);
+        if (err == LEAT_OK) {
+            leat_stream *out = leat_project(read_towns(env), "city, where.lat, id", NULL);
+            leat_stream *best = leat_max_by(leat_key_by(out, "city"), "where.lat");
+            leat_discard(leat_sum(leat_key_by(leat_last_on_ties(best), "city"), "id"));
+            leat_print(leat_project(out, "city, where.lat", NULL));
+            err = leat_env_check(env);
+        }
+        refused = s.refused;
+        cr_assert_eq(err, refused ? LEAT_ENOMEM : LEAT_OK, "%zu: %s", tried, leat_err_name(err));
+        leat_env_destroy(&env);
+        cr_assert_eq(s.alive, 0, "%zu", tried);
+    }
+    cr_assert(tried > 10);
+}
