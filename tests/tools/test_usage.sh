@@ -25,8 +25,8 @@ leat_run run "$lines" file.txt
 claim 'an argument of the job before -- is explained' refused 2 '"file.txt"' 'behind "--"'
 leat_run plan --stats "$lines"
 claim 'an option of another verb says whose it is' refused 2 '--stats' 'leat run'
-leat_run run --json "$lines"
-claim 'an option of plan is refused by run' refused 2 '--json' 'leat plan'
+leat_run run --dot "$lines"
+claim 'an option of plan is refused by run' refused 2 '--dot' 'leat plan'
 leat_run run "$lines" -p
 claim 'a missing value is named' refused 2 'a value is missing behind -p'
 leat_run run --workers
