@@ -2,6 +2,7 @@
 // leat_project: copies chosen fields of each record into a record of another type.
 #include "leat/project.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "operators/builder.h"
@@ -156,8 +157,10 @@ static bool select_fields(projection *p, leat_env *env, const char *fields)
     char *copy = leat_env_alloc(env, fields ? strlen(fields) + 1 : 1);
     if (!p->fields || !copy)
         return false;
-    if (fields)
-        return select_named(p, strcpy(copy, fields));
+    if (fields) {
+        memcpy(copy, fields, strlen(fields) + 1);
+        return select_named(p, copy);
+    }
     for (uint32_t i = 0; i < to->field_count; i++)
         if (!select_field(p, to->fields[i].name))
             return false;
@@ -273,9 +276,10 @@ static const char *describe(const projection *p, leat_env *env)
     size_t size = 1;
     for (size_t i = 0; i < p->count; i++)
         size += strlen(p->fields[i].name) + 2;
-    char *text = leat_env_alloc(env, size), *at = text;
+    char *text = leat_env_alloc(env, size);
+    size_t at = 0;
     for (size_t i = 0; text && i < p->count; i++)
-        at = stpcpy(stpcpy(at, i > 0 ? ", " : ""), p->fields[i].name);
+        at += (size_t)snprintf(text + at, size - at, "%s%s", i > 0 ? ", " : "", p->fields[i].name);
     return text;
 }
 
