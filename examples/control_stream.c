@@ -56,7 +56,9 @@ static int block(leat_ctx *ctx, blocked *b, leat_str word)
         return leat_fail(ctx, "out of memory");
     }
     memcpy(copy, word.data, word.size);
-    b->words[b->count++] = (leat_str){copy, word.size};
+    b->words[b->count].data = copy;
+    b->words[b->count].size = word.size;
+    b->count++;
     return 0;
 }
 
