@@ -26,10 +26,10 @@ LEAT_RECORD(reading, LEAT_FIELD(id, LEAT_I64), LEAT_FIELD(city, LEAT_STR),
 
 enum { DEFAULT_MB = 100, LONGEST_LINE = 512 };
 
-typedef enum shape { CSV, CSV_QUOTED, CSV_WIDE, JSON, JSON_SHUFFLED, SHAPES } shape;
+typedef enum shape { CSV, CSV_QUOTED, CSV_WIDE, JSON, JSON_SHUFFLED, SHAPES } text_shape;
 
 typedef struct work {
-    shape shape;
+    text_shape shape;
     char *text;
     size_t size;
 } work;
@@ -44,7 +44,8 @@ static uint64_t sum_of(const reading *r)
            (uint64_t)r->at * 5 + r->rain;
 }
 
-static size_t write_line(shape shape, const reading *r, const char *degrees, char *to, size_t room)
+static size_t write_line(text_shape shape, const reading *r, const char *degrees, char *to,
+                         size_t room)
 {
     static const char *const formats[SHAPES] = {
         [CSV] = "%1$lld,%2$.*3$s,%4$s,%5$lld,%6$s\n",
@@ -225,7 +226,7 @@ int main(int argc, char **argv)
     work works[SHAPES] = {0};
     bench_case cases[SHAPES];
     for (int i = 0; i < SHAPES; i++) {
-        works[i].shape = (shape)i;
+        works[i].shape = (text_shape)i;
         cases[i] = (bench_case){.name = names[i],
                                 .unit = "bytes",
                                 .variants = both,

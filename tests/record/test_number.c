@@ -238,21 +238,38 @@ Test(number, reals_are_correctly_rounded)
     }
 }
 
+static double positive(uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static uint64_t bits_of(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
 Test(number, ties_between_two_reals_are_seen_through)
 {
     uint64_t seed = 11;
     char text[1200];
     for (int i = 0; i < 20000; i++) {
-        // The number halfway between two doubles, or two floats, and those next to it.
-        double low = (double)((next(&seed) >> 11) | 1) * ldexp(1, (int)(next(&seed) % 120) - 60);
-        long double half = (long double)low + (long double)(nextafter(low, INFINITY) - low) / 2;
-        snprintf(text, sizeof text, "%.60Lf", half);
+        // The number halfway between two doubles, or two floats, and those next to it. Numbers
+        // between 2^-60 and 2^60.
+        double low = positive((UINT64_C(963) + next(&seed) % 120) << 52 | next(&seed) >> 12 | 1);
+        double high = positive(bits_of(low) + 1);
+        long double half = (long double)low + (long double)(high - low) / 2;
+        snprintf(text, sizeof text, "%.120Lf", half);
         compare_with_the_library(text);
         text[strlen(text) - 1] = '1';
         compare_with_the_library(text);
-        float low_f = (float)low;
-        snprintf(text, sizeof text, "%.60f",
-                 (double)low_f + (double)(nextafterf(low_f, INFINITY) - low_f) / 2);
+        // A float has 29 bits less.
+        low = positive(bits_of(low) >> 29 << 29);
+        high = positive(bits_of(low) + (UINT64_C(1) << 28));
+        snprintf(text, sizeof text, "%.120f", high);
         compare_with_the_library(text);
         text[strlen(text) - 1] = '1';
         compare_with_the_library(text);
