@@ -43,13 +43,25 @@ typedef struct projection {
 
 // --- the operator ---
 
+// Most fields are numbers and strings, for which a call would cost more than the copy.
+static inline void copy(char *to, const char *from, uint32_t size)
+{
+    if (size == 8)
+        memcpy(to, from, 8);
+    else if (size == sizeof(leat_str))
+        memcpy(to, from, sizeof(leat_str));
+    else
+        memcpy(to, from, size);
+}
+
 static leat_err project_element(leat_operator *self, const void *record, leat_out *out)
 {
     project_operator *op = (project_operator *)self;
     const project_config *config = op->config;
-    for (uint32_t i = 0; i < config->count; i++)
-        memcpy(op->record + config->moves[i].to, (const char *)record + config->moves[i].from,
-               config->moves[i].size);
+    for (uint32_t i = 0; i < config->count; i++) {
+        const move *m = &config->moves[i];
+        copy(op->record + m->to, (const char *)record + m->from, m->size);
+    }
     return leat_collect(out, op->record);
 }
 
@@ -154,12 +166,12 @@ static bool select_fields(projection *p, leat_env *env, const char *fields)
     if (!fields)
         most = to->field_count;
     p->fields = leat_env_alloc(env, most * sizeof *p->fields);
-    char *copy = leat_env_alloc(env, fields ? strlen(fields) + 1 : 1);
-    if (!p->fields || !copy)
+    char *names = leat_env_alloc(env, fields ? strlen(fields) + 1 : 1);
+    if (!p->fields || !names)
         return false;
     if (fields) {
-        memcpy(copy, fields, strlen(fields) + 1);
-        return select_named(p, copy);
+        memcpy(names, fields, strlen(fields) + 1);
+        return select_named(p, names);
     }
     for (uint32_t i = 0; i < to->field_count; i++)
         if (!select_field(p, to->fields[i].name))
