@@ -56,7 +56,8 @@ LEAT_API leat_stream *leat_key_by_fn(leat_stream *in, leat_key_fn fn, const leat
 LEAT_API leat_stream *leat_reduce(leat_stream *keyed, leat_reduce_fn fn);
 LEAT_API leat_stream *leat_aggregate(leat_stream *keyed, const leat_aggregate_fns *fns,
                                      const leat_type *accumulator_type, const leat_type *out_type);
-// Asks a reduce or aggregate for the final value of each key only, at the end of a bounded input.
+// Asks a reduce, an aggregate or one of leat/rolling.h for the final value of each key only, at the
+// end of a bounded input.
 LEAT_API leat_stream *leat_final_only(leat_stream *folded);
 
 // --- how records cross to the next operator ---

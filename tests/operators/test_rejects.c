@@ -269,6 +269,53 @@ Test(rejects, a_sum_that_overflows_keeps_its_last_good_value)
     }
 }
 
+// --- several records at once ---
+
+typedef struct {
+    int64_t key;
+    int8_t value;
+} small;
+LEAT_RECORD(small, LEAT_FIELD(key, LEAT_I64), LEAT_FIELD(value, LEAT_I8));
+
+static int add_small(leat_ctx *ctx, void *accumulator, const void *in)
+{
+    int8_t *sum = &((small *)accumulator)->value;
+    int result = *sum + ((const small *)in)->value;
+    *sum = (int8_t)(result > INT8_MAX ? *sum : result);
+    return result > INT8_MAX ? -1 : 0;
+}
+
+Test(rejects, final_values_leave_out_what_was_rejected)
+{
+    // Keys that are fields are folded in batches when only final values are wanted. Of 100, 20, 10
+    // and 5 the third does not fit any more, for each of the hundred keys.
+    static const int8_t values[] = {100, 20, 10, 5};
+    small items[400];
+    char expected[100 * 12];
+    size_t size = 0;
+    for (int i = 0; i < 400; i++)
+        items[i] = (small){i % 100, values[i / 100]};
+    for (int i = 0; i < 100; i++)
+        size += (size_t)snprintf(expected + size, sizeof expected - size, "%d\t125\n", i);
+    run_sort(expected);
+    for (int sum = 0; sum < 2; sum++) {
+        run r;
+        int64_t rejected;
+        leat_env *env = run_begin(&r, 2);
+        leat_stream *in = leat_key_by(leat_from_items(env, LEAT_TYPE(small), items, 400), "key");
+        leat_stream *out = sum ? leat_sum(in, "value") : leat_reduce(in, add_small);
+        leat_on_error(leat_final_only(out), LEAT_ON_ERROR_SKIP);
+        leat_parallelism(leat_print(out), 1);
+        cr_assert_eq(run_counting(&r, &rejected), LEAT_OK, "%s", r.failure);
+        char *found = strdup(leati_strbuf_text(&r.out[0]));
+        run_sort(found);
+        cr_assert_str_eq(found, expected);
+        cr_assert_eq(rejected, 100);
+        free(found);
+        run_end(&r);
+    }
+}
+
 static int never(leat_ctx *ctx, const void *accumulator, void *out)
 {
     return leat_fail(ctx, "no result");
