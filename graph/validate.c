@@ -114,6 +114,75 @@ static leat_err check_cycle(leati_layout *layout)
     return LEAT_OK;
 }
 
+// --- loops ---
+
+// Marks with `bit` what is reached from `place` along the edges, or against them. `stack` has room
+// for every node.
+static void mark_reached(const leati_layout *layout, uint32_t place, bool forwards, uint8_t *marks,
+                         uint8_t bit, uint32_t *stack)
+{
+    const leati_edge *edges = layout->env->edges;
+    uint32_t depth = 0;
+    marks[place] |= bit;
+    stack[depth++] = place;
+    while (depth > 0) {
+        const leati_place *at = &layout->places[stack[--depth]];
+        uint32_t count = forwards ? at->out_count : at->in_count;
+        const uint32_t *next =
+            forwards ? &layout->out_edges[at->first_out] : &layout->in_edges[at->first_in];
+        for (uint32_t i = 0; i < count; i++) {
+            uint32_t n = leati_place_index(forwards ? edges[next[i]].to : edges[next[i]].from);
+            if (!(marks[n] & bit)) {
+                marks[n] |= bit;
+                stack[depth++] = n;
+            }
+        }
+    }
+}
+
+// What waits on an edge of a loop for the end of its producer, or for a full segment, never comes
+// round: the loop itself keeps the producer from its end.
+static void check_loop_edges(leati_layout *layout, const uint8_t *marks, const leati_node *head)
+{
+    for (uint32_t e = 0; e < layout->edge_count; e++) {
+        const leati_edge *edge = &layout->env->edges[e];
+        if (marks[leati_place_index(edge->from)] != 3 || marks[leati_place_index(edge->to)] != 3)
+            continue;
+        int64_t timeout_ms = edge->from->buffer_timeout_ms;
+        if (timeout_ms == INT64_MIN)
+            timeout_ms = leati_config_get(&layout->env->config, LEATI_CONFIG_BUFFER_TIMEOUT);
+        if (edge->blocking)
+            leati_fault_add(layout->env, edge->to, LEAT_EGRAPH,
+                            "a blocking exchange leads to it inside the loop of \"%s\" (operator "
+                            "%u), which could never go on",
+                            head->name, head->id);
+        else if (timeout_ms < 0)
+            leati_fault_add(layout->env, edge->from, LEAT_EGRAPH,
+                            "its buffer timeout is -1, but it is inside the loop of \"%s\" "
+                            "(operator %u), whose records would wait for ever in segments that are "
+                            "not full",
+                            head->name, head->id);
+    }
+}
+
+static leat_err check_loops(leati_layout *layout)
+{
+    uint8_t *marks = leati_arena_calloc(layout->arena, layout->node_count, sizeof *marks);
+    uint32_t *stack = leati_arena_calloc(layout->arena, layout->node_count, sizeof *stack);
+    if (!marks || !stack)
+        return LEAT_ENOMEM;
+    for (uint32_t n = 0; n < layout->node_count; n++) {
+        const leati_node *tail = layout->places[n].node;
+        if (!tail->peer || !(tail->flags & LEATI_NODE_SINK))
+            continue;
+        memset(marks, 0, layout->node_count);
+        mark_reached(layout, leati_place_index(tail->peer), true, marks, 1, stack);
+        mark_reached(layout, n, false, marks, 2, stack);
+        check_loop_edges(layout, marks, tail->peer);
+    }
+    return LEAT_OK;
+}
+
 static int compare_uids(const void *a, const void *b)
 {
     const leati_node *x = *(leati_node *const *)a, *y = *(leati_node *const *)b;
@@ -166,7 +235,8 @@ void leati_layout_validate(leati_layout *layout)
         check_inputs_connected(layout, place);
         check_sides(layout, place);
     }
-    if (check_cycle(layout) != LEAT_OK || check_uids(layout) != LEAT_OK)
+    if (check_cycle(layout) != LEAT_OK || check_uids(layout) != LEAT_OK ||
+        check_loops(layout) != LEAT_OK)
         leati_fault_no_memory(layout->env);
     check_sink(layout);
 }

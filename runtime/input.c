@@ -383,8 +383,10 @@ static leat_err mixed_round(leati_task *t, uint32_t max, leati_step *step, bool 
     *step = LEATI_STEP_IDLE;
     if (t->input.open == 0 || (head->ops->accepts && !head->ops->accepts(head)))
         return LEAT_OK;
+    uint32_t open = t->input.open;
     leat_err err = leati_input_step(t, max, step);
-    *more |= *step == LEATI_STEP_MORE;
+    // What the head learns from an input's end may be what a source has waited for.
+    *more |= *step == LEATI_STEP_MORE || t->input.open != open;
     return err;
 }
 

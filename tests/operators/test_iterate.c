@@ -95,6 +95,12 @@ Test(iterate, a_loop_that_amplifies_ends_in_an_error_that_names_it)
         }
 }
 
+static int copy(leat_ctx *ctx, const void *in, void *out)
+{
+    *(int64_t *)out = *(const int64_t *)in;
+    return 0;
+}
+
 static int slowly(leat_ctx *ctx, const void *in, leat_out *out)
 {
     leat_blocking_begin(ctx);
@@ -114,6 +120,29 @@ Test(iterate, what_comes_back_too_late_is_not_lost_silently)
                      "a record comes back to \"iterate\" after the loop has ended: its longest "
                      "wait, 10 ms, is too short"),
               "%s", r.failure);
+    run_end(&r);
+}
+
+Test(iterate, what_could_never_come_round_is_a_fault)
+{
+    run r;
+    leat_env *env = run_begin(&r, 1);
+    leat_stream *loop = leat_name(leat_iterate(leat_sequence(env, 1, 1), 10), "round");
+    leat_stream *first = leat_flat_map(leat_blocking_exchange(loop), slowly, number());
+    leat_stream *second = leat_buffer_timeout(leat_flat_map(first, slowly, number()), -1);
+    leat_close_with(loop, leat_rebalance(second));
+    // Outside the loop both are allowed.
+    leat_discard(leat_blocking_exchange(leat_buffer_timeout(leat_map(first, copy, number()), -1)));
+    cr_expect_eq(run_execute(&r), LEAT_EGRAPH);
+    cr_expect_str_eq(
+        r.failure,
+        "\"flat_map\" (flat_map, operator 4): a blocking exchange leads to it inside the loop of "
+        "\"round\" "
+        "(operator 3), which could never go on\n"
+        "\"flat_map\" (flat_map, operator 5): its buffer timeout is -1, but it is inside the loop "
+        "of "
+        "\"round\" "
+        "(operator 3), whose records would wait for ever in segments that are not full\n");
     run_end(&r);
 }
 

@@ -89,6 +89,15 @@ bool kept(const op *o, plain p)
     return mix((uint64_t)p.value + (uint64_t)p.tag + o->salt) % 3 != 0;
 }
 
+bool goes_round(const op *o, plain *p)
+{
+    if (p->key % 4 == 0)
+        return false;
+    p->key--;
+    p->value = (int64_t)(mix((uint64_t)p->value + o->salt) & 0xffff);
+    return true;
+}
+
 static int compare_i64(int64_t a, int64_t b)
 {
     return (a > b) - (a < b);
@@ -160,29 +169,54 @@ static list inputs_of(graph *g, const op *o)
     list in = {0};
     for (uint32_t copy = 0; copy < copies(o); copy++)
         for (int i = 0; i < o->input_count; i++) {
-            const list *from = &g->ops[o->inputs[i]].model;
+            const op *input = &g->ops[o->inputs[i]];
+            const list *from = o->kind == SIDE ? &input->aside : &input->model;
             for (size_t r = 0; r < from->count; r++)
                 add_plain(&in, from->at[r]);
         }
     return in;
 }
 
+// `input` is the ordinal of the input that the record comes by.
+static void evaluate_one(op *o, plain p, uint64_t input)
+{
+    switch (o->kind) {
+    case MAP:
+    case CO:
+        add_plain(&o->model, mapped(o, p, input));
+        break;
+    case FLAT_MAP:
+        for (size_t n = 0; n < multiplied(o, p); n++)
+            add_plain(&o->model, mapped(o, p, n));
+        break;
+    case FILTER:
+        if (kept(o, p))
+            add_plain(&o->model, p);
+        break;
+    case PARTS:
+        add_plain(kept(o, p) ? &o->model : &o->aside, p);
+        break;
+    case LOOP:
+        while (goes_round(o, &p))
+            ;
+        add_plain(&o->model, p);
+        break;
+    default:
+        add_plain(&o->model, p);
+    }
+}
+
 static void evaluate(graph *g, op *o)
 {
     list in = inputs_of(g, o);
-    if (o->kind == REDUCE || o->kind == AGGREGATE) {
+    size_t first = o->kind == CO ? g->ops[o->inputs[0]].model.count : in.count;
+    if (o->kind == REDUCE || o->kind == AGGREGATE)
         fold_model(o, &in);
-    } else {
-        for (size_t i = 0; i < in.count; i++) {
-            plain p = in.at[i];
-            if (o->kind == MAP)
-                add_plain(&o->model, mapped(o, p, 0));
-            else if (o->kind == UNION || o->kind == SINK || (o->kind == FILTER && kept(o, p)))
-                add_plain(&o->model, p);
-            for (size_t n = 0; o->kind == FLAT_MAP && n < multiplied(o, p); n++)
-                add_plain(&o->model, mapped(o, p, n));
-        }
-    }
+    else
+        // Of two inputs the records alternate with the copies of a broadcast.
+        for (size_t i = 0; i < in.count; i++)
+            evaluate_one(o, in.at[i],
+                         i % (o->kind == CO ? in.count / copies(o) : in.count) >= first);
     free(in.at);
 }
 
@@ -253,10 +287,14 @@ static route choose_route(graph *g, const op *o)
 
 static void describe_operator(graph *g)
 {
-    kind what = (kind)(MAP + (int)below(g, 6));
+    kind what = (kind)(MAP + (int)below(g, SINK - MAP));
     op *o = new_op(g, what);
     g->count--; // it cannot read itself
-    o->input_count = what == UNION ? 2 + (int)below(g, MAX_INPUTS - 1) : 1;
+    // A loop takes its time to end.
+    if (what == LOOP && own_chance(o, 5, 85))
+        what = o->kind = MAP;
+    o->rejects = own_chance(o, 6, 40);
+    o->input_count = what == UNION ? 2 + (int)below(g, MAX_INPUTS - 1) : what == CO ? 2 : 1;
     size_t total = 0;
     for (int i = 0; i < o->input_count; i++) {
         o->inputs[i] = choose_input(g);
@@ -275,6 +313,13 @@ static void describe_operator(graph *g)
     if (what != UNION && what != REDUCE && what != AGGREGATE)
         o->route = choose_route(g, o);
     evaluate(g, o);
+    if (what == PARTS) {
+        op *side = new_op(g, SIDE);
+        side->parallelism = o->rejects ? 1 : o->parallelism;
+        side->inputs[0] = o->index;
+        side->input_count = 1;
+        evaluate(g, side);
+    }
 }
 
 static void describe_sink(graph *g, int input)
@@ -335,6 +380,7 @@ void free_graph(graph *g)
 {
     for (int i = 0; i < g->count; i++) {
         free(g->ops[i].model.at);
+        free(g->ops[i].aside.at);
         free(g->ops[i].got.at);
         pthread_mutex_destroy(&g->ops[i].lock);
     }

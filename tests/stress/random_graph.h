@@ -24,7 +24,21 @@ typedef struct list {
     size_t count, capacity;
 } list;
 
-typedef enum kind { SEQUENCE, ITEMS, MAP, FLAT_MAP, FILTER, REDUCE, AGGREGATE, UNION, SINK } kind;
+typedef enum kind {
+    SEQUENCE,
+    ITEMS,
+    MAP,
+    FLAT_MAP,
+    FILTER,
+    REDUCE,
+    AGGREGATE,
+    UNION,
+    CO,    // a function for each of two inputs
+    PARTS, // keeps some records, the others go to the side
+    LOOP,  // records go round until they are done
+    SINK,
+    SIDE, // what a PARTS puts aside
+} kind;
 typedef enum route {
     DEFAULT,
     FORWARD,
@@ -50,6 +64,8 @@ typedef struct op {
     bool threaded; // ITEMS: a blocking source
     int64_t timeout_ms;
     bool final;
+    bool rejects;                 // PARTS: by rejecting
+    list aside;                   // PARTS: what the model puts aside
     uint32_t slow_every, slow_us; // 0: never
     bool blocking;                // declares that it sleeps
     bool fails;
@@ -90,6 +106,8 @@ void pad_fill(int64_t tag, char *to);
 // What the operators do, for the model and for the job.
 plain from_number(const op *o, int64_t n);
 plain mapped(const op *o, plain p, uint64_t nth);
+// Whether a record goes round once more; it is changed then.
+bool goes_round(const op *o, plain *p);
 size_t multiplied(const op *o, plain p);
 bool kept(const op *o, plain p);
 int64_t larger(int64_t a, int64_t b);

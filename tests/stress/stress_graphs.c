@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random job graphs against a naive model. Each graph is described by a seed: sources, map,
-// flat_map, filter, union, keyed folds, partitioners, blocking exchanges and sources, workers of
+// flat_map, filter, union, keyed folds, operators of two inputs, side outputs, rejected records,
+// loops, partitioners, blocking exchanges and sources, workers of
 // their own, parallelism, chaining, buffer timeouts, slow and blocking functions, the smallest
 // pools that the job admits (random_graph.h). It runs as a job, and every sink must get the records
 // that the model says, in any order. Some jobs are cancelled at a random moment, some have a
@@ -121,6 +122,103 @@ static int filter_fn(leat_ctx *ctx, const void *in)
     const op *o = leat_ctx_user_data(ctx);
     plain p = plain_of(in);
     return dawdle(ctx, o, p) ? -1 : kept(o, p);
+}
+
+// --- two inputs, two outputs, loops ---
+
+static const leat_tag aside = {.name = "aside", .type = LEAT_TYPE(item)};
+
+typedef struct rejected {
+    leat_str error;
+    item record;
+} rejected;
+LEAT_RECORD(rejected, LEAT_FIELD(error, LEAT_STR), LEAT_FIELD_STRUCT(record, item));
+
+static int co_fn(leat_ctx *ctx, const void *in, leat_out *out, uint64_t nth)
+{
+    const op *o = leat_ctx_user_data(ctx);
+    plain p = plain_of(in);
+    int failed = dawdle(ctx, o, p);
+    p = mapped(o, p, nth);
+    item made = {p.key, p.value, pad_of(ctx, p.tag)};
+    return leat_collect(out, &made) ? -1 : failed;
+}
+
+static int first_fn(leat_ctx *ctx, const void *in, leat_out *out)
+{
+    return co_fn(ctx, in, out, 0);
+}
+
+static int second_fn(leat_ctx *ctx, const void *in, leat_out *out)
+{
+    return co_fn(ctx, in, out, 1);
+}
+
+static int parts_fn(leat_ctx *ctx, const void *in, leat_out *out)
+{
+    const op *o = leat_ctx_user_data(ctx);
+    plain p = plain_of(in);
+    int failed = dawdle(ctx, o, p);
+    leat_err err = kept(o, p) ? leat_collect(out, in) : leat_collect_side(ctx, &aside, in);
+    return err ? -1 : failed;
+}
+
+static int rejecting_fn(leat_ctx *ctx, const void *in, void *out)
+{
+    const op *o = leat_ctx_user_data(ctx);
+    plain p = plain_of(in);
+    *(item *)out = *(const item *)in;
+    if (!kept(o, p))
+        return o->salt % 2 ? -7 : leat_fail(ctx, "%" PRId64 " is refused", p.value);
+    return dawdle(ctx, o, p);
+}
+
+static int unwrap_fn(leat_ctx *ctx, const void *in, void *out)
+{
+    const rejected *r = in;
+    if (r->error.size == 0)
+        return leat_fail(ctx, "a rejected record without an error");
+    *(item *)out = r->record;
+    return 0;
+}
+
+static int loop_fn(leat_ctx *ctx, const void *in, leat_out *out)
+{
+    const op *o = leat_ctx_user_data(ctx);
+    plain p = plain_of(in);
+    int failed = dawdle(ctx, o, p);
+    bool again = goes_round(o, &p);
+    item made = {p.key, p.value, ((const item *)in)->pad};
+    leat_err err = again ? leat_collect_side(ctx, &aside, &made) : leat_collect(out, &made);
+    return err ? -1 : failed;
+}
+
+static leat_stream *parts_of(leat_stream *in, const op *o)
+{
+    if (o->rejects)
+        return leat_map(in, rejecting_fn, LEAT_TYPE(item));
+    return leat_process(in, &(leat_process_fns){.element = parts_fn}, LEAT_TYPE(item));
+}
+
+static leat_stream *side_of(leat_stream *parts, const op *o)
+{
+    if (o->rejects)
+        return leat_map(leat_rejects(parts), unwrap_fn, LEAT_TYPE(item));
+    return leat_side_output(parts, &aside);
+}
+
+static leat_stream *loop_of(leat_stream *in, const op *o)
+{
+    bool own = o->route == BROADCAST || o->route == FORWARD;
+    leat_stream *head = leat_iterate(in, 700);
+    leat_parallelism(head, own ? o->parallelism : 1 + (uint32_t)(o->salt % 3));
+    leat_stream *body =
+        leat_process(head, &(leat_process_fns){.element = loop_fn}, LEAT_TYPE(item));
+    leat_close_with(head, leat_side_output(body, &aside));
+    // With -1, which others may have, nothing would come round.
+    leat_buffer_timeout(head, o->timeout_ms < 0 ? 2 : o->timeout_ms);
+    leat_buffer_timeout(body, 1);
+    return body;
 }
 
 static int key_fn(leat_ctx *ctx, const void *in, void *key)
@@ -278,6 +376,14 @@ static leat_stream *stream_of(leat_env *env, leat_stream *const *made, op *o)
         return fold_of(ins[0], o);
     case UNION:
         return leat_union(ins, (size_t)o->input_count);
+    case CO:
+        return leat_co_flat_map(leat_connect(ins[0], ins[1]), first_fn, second_fn, LEAT_TYPE(item));
+    case PARTS:
+        return parts_of(ins[0], o);
+    case SIDE:
+        return side_of(made[o->inputs[0]], &now.ops[o->inputs[0]]);
+    case LOOP:
+        return loop_of(ins[0], o);
     case SINK:
         return leat_sink(ins[0], sink_fn);
     default:
@@ -318,7 +424,7 @@ static leat_env *build(graph *g)
     for (int i = 0; i < g->count; i++) {
         op *o = &g->ops[i];
         made[i] = stream_of(env, made, o);
-        if (o->kind == UNION)
+        if (o->kind == UNION || o->kind == SIDE)
             continue;
         char name[16];
         snprintf(name, sizeof name, "op %d", i);
@@ -331,7 +437,7 @@ static leat_env *build(graph *g)
             leat_disable_chaining(made[i]);
         if (o->own_worker)
             leat_own_worker(made[i]);
-        if (o->sets_timeout)
+        if (o->sets_timeout && o->kind != LOOP)
             leat_buffer_timeout(made[i], o->timeout_ms);
     }
     return env;
