@@ -67,6 +67,41 @@ Test(blocking_source, records_arrive_in_order_with_their_timestamps_or_without)
     }
 }
 
+// After every ten records all up to them are said to be there; the watermark is the last one's
+// time.
+static int emit_with_watermarks(const leat_ctx *ctx, leat_source_out *out)
+{
+    for (int64_t n = 0; n < ORDERED; n++) {
+        if (leat_source_emit_at(out, &n, n))
+            return -1;
+        if (n % 10 == 9 && leat_source_emit_watermark(out, n))
+            return -1;
+    }
+    return 0;
+}
+
+static int check_watermark(leat_ctx *ctx, const void *in)
+{
+    int64_t n = *(const int64_t *)in, watermark = leat_ctx_watermark(ctx);
+    arrived++;
+    if (watermark != (n < 10 ? INT64_MIN : n / 10 * 10 - 1))
+        return leat_fail(ctx, "record %d is at watermark %lld", (int)n, (long long)watermark);
+    return 0;
+}
+
+Test(blocking_source, watermarks_keep_their_place_among_records)
+{
+    for (int exchange = 0; exchange < 2; exchange++) {
+        run r;
+        arrived = 0;
+        leat_stream *in = source(run_begin(&r, 1), emit_with_watermarks, NULL, NUMBER);
+        leat_sink(exchange ? leat_rebalance(in) : in, check_watermark);
+        cr_assert_eq(run_execute(&r), LEAT_OK, "%s", r.failure);
+        cr_assert_eq(arrived, ORDERED);
+        run_end(&r);
+    }
+}
+
 typedef struct item {
     leat_str text;
     leat_list numbers;

@@ -234,6 +234,70 @@ Test(connect, a_broadcast_input_reaches_every_subtask)
     run_expect_lines(&r, "55\n55\n55\n", "broadcast");
 }
 
+// --- event time: the smaller of both inputs' ---
+
+// Emits watermarks, each with a record that says what it is.
+static int emit_clocked(const leat_ctx *ctx, leat_source_out *out)
+{
+    const int64_t *times = leat_ctx_user_data(ctx);
+    for (; *times; times++)
+        if (leat_source_emit_watermark(out, *times) || leat_source_emit(out, times))
+            return -1;
+    return 0;
+}
+
+// The watermark of a record came just before it, so the clock is at most that; it may be ahead of
+// the records of the other input, by a watermark whose record is still to come, but not behind
+// both.
+static int check_clock(leat_ctx *ctx, int input, int64_t watermark)
+{
+    int64_t *seen = leat_ctx_local(ctx), now = leat_ctx_watermark(ctx);
+    seen[input] = watermark;
+    int64_t least = seen[0] < seen[1] ? seen[0] : seen[1];
+    if (now > watermark || now < least || now < seen[2])
+        return leat_fail(ctx, "%d at %d after %d", (int)now, (int)watermark, (int)seen[2]);
+    seen[2] = now;
+    return 0;
+}
+
+static int first_clock(leat_ctx *ctx, const void *in, leat_out *out)
+{
+    return check_clock(ctx, 0, *(const int64_t *)in);
+}
+
+static int second_clock(leat_ctx *ctx, const void *in, leat_out *out)
+{
+    return check_clock(ctx, 1, *(const int64_t *)in);
+}
+
+static int open_clocks(leat_ctx *ctx)
+{
+    int64_t *seen = malloc(3 * sizeof *seen);
+    leat_ctx_set_local(ctx, seen);
+    if (!seen)
+        return -1;
+    seen[0] = seen[1] = seen[2] = INT64_MIN;
+    return 0;
+}
+
+Test(connect, its_event_time_is_the_smaller_of_its_inputs)
+{
+    static int64_t slow[] = {5, 9, 9, 20, 0}, fast[] = {3, 8, 30, 40, 50, 0};
+    for (int chained = 0; chained < 2; chained++) {
+        run r;
+        leat_env *env = run_begin(&r, 1);
+        leat_env_set_chaining(env, chained);
+        leat_blocking_source_fns fns = {.run = emit_clocked};
+        leat_stream *a = leat_user_data(leat_blocking_source(env, "a", &fns, number()), slow);
+        leat_stream *b = leat_user_data(leat_blocking_source(env, "b", &fns, number()), fast);
+        leat_stream *out =
+            leat_co_flat_map(leat_connect(a, b), first_clock, second_clock, number());
+        leat_discard(leat_rich(out, open_clocks, control_close));
+        cr_expect_eq(run_execute(&r), LEAT_OK, "%s", r.failure);
+        run_end(&r);
+    }
+}
+
 // --- faults ---
 
 Test(connect, wrong_uses_are_faults)
