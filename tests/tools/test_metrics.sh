@@ -53,12 +53,16 @@ claim '--json prints one JSON object' grep -qzE '^\{.*\}.$' "$work/stats.json"
 if command -v jq >/dev/null; then
     holds() { [ "$(jq -c "$2" "$1")" = "$3" ]; }
     claim 'with the state' holds "$work/stats.json" '[.state, .records_read, (.tasks | length)]' '["FINISHED",4,1]'
-    claim 'with metrics' holds "$work/stats.json" '[.metrics[] | [.operator, .kind, .name, .count, (.value.max? // null)]]' \
-        '[["counting","counter","bytes",9,null],["counting","gauge","half",null,null],["counting","meter","words",4,null],["counting","histogram","sizes",4,3]]'
-    claim 'with accumulators' holds "$work/stats.json" '[.accumulators[] | select(.kind != "histogram") | .value]' \
+    claim 'with metrics' holds "$work/stats.json" \
+        '[.metrics[] | [.operator, .kind, .name, .count, (.value.max? // null)]]' \
+        "$(printf '%s' '[["counting","counter","bytes",9,null],["counting","gauge","half",null,null],' \
+            '["counting","meter","words",4,null],["counting","histogram","sizes",4,3]]')"
+    claim 'with accumulators' holds "$work/stats.json" \
+        '[.accumulators[] | select(.kind != "histogram") | .value]' \
         '[9,4.5,2.25,2,3,[2,2,2,3],null,["to","be","or","not"]]'
     counting 'a boom' --json --stats="$work/stats.json" "$jobs/counting.so"
-    claim 'a failed job has no accumulators there either' holds "$work/stats.json" '[.state, .accumulators]' '["FAILED",[]]'
+    claim 'a failed job has no accumulators there either' \
+        holds "$work/stats.json" '[.state, .accumulators]' '["FAILED",[]]'
 fi
 counting 'to' --json "$jobs/counting.so"
 claim '--json alone goes to standard error' grep -qzE '^\{.*\}.$' "$work/err"
