@@ -211,6 +211,8 @@ static inline const char *scan_quickly(const leat_csv *csv, const char *at, cons
         return next;
     case LEAT_BOOL:
         return scan_bool(at, end, to);
+    case LEAT_F64:
+        return leati_real_scan(at, end, to);
     case LEAT_I8:
     case LEAT_I16:
     case LEAT_I32:
@@ -219,7 +221,6 @@ static inline const char *scan_quickly(const leat_csv *csv, const char *at, cons
     case LEAT_U32:
     case LEAT_U64:
     case LEAT_F32:
-    case LEAT_F64:
         next = leati_number_scan(at, end, LEATI_LOOSE, &number);
         return next && next < end && leati_number_store(kind, &number, to) ? next : NULL;
     default:
@@ -248,12 +249,29 @@ static inline bool read_quickly(reading *r, const leat_field *field, leati_csv_s
     return true;
 }
 
+// The same for a value that nobody wants.
+static inline bool pass_quickly(leati_csv_cursor *cursor, leati_csv_step *step)
+{
+    if (cursor->at == cursor->end || *cursor->at == cursor->csv->quote)
+        return false;
+    const char *next = leati_csv_plain_end(cursor->at, cursor->end, cursor->csv->delimiter);
+    if (next == cursor->end)
+        return false;
+    *step = *next == '\n' ? LEATI_CSV_LAST : LEATI_CSV_NEXT;
+    cursor->at = next + 1;
+    return true;
+}
+
 static leati_csv_step read_value(reading *r, const leat_field *field)
 {
     leati_csv_step step;
     leati_csv_value value;
-    if (field && r->cursor.csv->is_quick && !r->failed && read_quickly(r, field, &step))
+    if (!field || r->failed) {
+        if (pass_quickly(&r->cursor, &step))
+            return step;
+    } else if (r->cursor.csv->is_quick && read_quickly(r, field, &step)) {
         return step;
+    }
     step = leati_csv_split(&r->cursor, &value);
     if (field && !r->failed && (step == LEATI_CSV_NEXT || step == LEATI_CSV_LAST))
         store(r, &value, field);

@@ -53,6 +53,13 @@ static bool read_scalar(leati_json *json, const leat_type *type, void *value)
         json->at = next;
         return true;
     }
+    case LEAT_F64: {
+        const char *next = leati_real_scan(json->at, json->end, value);
+        if (LEAT_UNLIKELY(!next))
+            return read_number(json, type, value);
+        json->at = next;
+        return true;
+    }
     case LEAT_STR:
         return leati_json_read_string(json, value);
     case LEAT_BYTES:

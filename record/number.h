@@ -4,6 +4,8 @@
 #ifndef LEATI_RECORD_NUMBER_H
 #define LEATI_RECORD_NUMBER_H
 
+#include <float.h>
+
 #include "leat/type.h"
 
 // A decimal number: mantissa * 10^exponent when `exact`. Otherwise there were more significant
@@ -51,6 +53,37 @@ static inline const char *leati_integer_scan(const char *at, const char *end, in
     if (p < end && (*p == '.' || (*p | 0x20) == 'e'))
         return NULL;
     *value = digits > at ? -(int64_t)magnitude : (int64_t)magnitude;
+    return p;
+}
+
+// The same for a real of at most 15 digits without an exponent: mantissa and power of ten are exact
+// as doubles then, and dividing them rounds once.
+static inline const char *leati_real_scan(const char *at, const char *end, double *value)
+{
+    static const double powers[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                    1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+    const char *digits = at + (at < end && *at == '-');
+    const char *last = (size_t)(end - digits) > 17 ? digits + 17 : end;
+    int64_t mantissa = 0;
+    const char *p = digits;
+    for (; p < last && leati_is_digit(*p); p++)
+        mantissa = mantissa * 10 + (*p - '0');
+    size_t whole = (size_t)(p - digits), fraction = 0;
+    if (whole == 0 || (*digits == '0' && whole > 1))
+        return NULL;
+    if (p < last && *p == '.') {
+        const char *point = p++;
+        for (; p < last && leati_is_digit(*p); p++)
+            mantissa = mantissa * 10 + (*p - '0');
+        fraction = (size_t)(p - point) - 1;
+        if (fraction == 0)
+            return NULL;
+    }
+    if (FLT_EVAL_METHOD != 0 || whole + fraction > 15 ||
+        (p < end && (*p == '.' || (*p | 0x20) == 'e')))
+        return NULL;
+    double magnitude = (double)mantissa / powers[fraction];
+    *value = digits > at ? -magnitude : magnitude;
     return p;
 }
 

@@ -122,9 +122,9 @@ leat_err leat_text_start(const char *text, size_t size_bytes, size_t *skip, leat
         size_t size;
         const char *name; // NULL: can be read
     } marks[] = {
-        {"\xef\xbb\xbf", 3, NULL},     {"\xff\xfe\0\0", 4, "UTF-32"}, // before UTF-16, whose mark
-                                                                      // it begins with
-        {"\0\0\xfe\xff", 4, "UTF-32"}, {"\xff\xfe", 2, "UTF-16"},     {"\xfe\xff", 2, "UTF-16"},
+        // UTF-32 stands before UTF-16, as its mark begins with the other.
+        {"\xef\xbb\xbf", 3, NULL}, {"\xff\xfe\0\0", 4, "UTF-32"}, {"\0\0\xfe\xff", 4, "UTF-32"},
+        {"\xff\xfe", 2, "UTF-16"}, {"\xfe\xff", 2, "UTF-16"},
     };
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
         if (size_bytes < marks[i].size || memcmp(text, marks[i].mark, marks[i].size) != 0)
