@@ -127,11 +127,12 @@ static const char *keys_disagree(const leati_key_selector *a, const leati_key_se
 
 leat_connected *leat_connect(leat_stream *first, leat_stream *second)
 {
-    static leat_connected nowhere; // never written to: without an environment nothing is added
+    // Never written to: without an environment nothing is added.
+    static const leat_connected nowhere;
     leat_env *env = leati_stream_env(first) ? leati_stream_env(first) : leati_stream_env(second);
     leat_connected *made = env ? leat_env_alloc(env, sizeof *made) : NULL;
     if (!made)
-        return &nowhere;
+        return (leat_connected *)&nowhere;
     *made = (leat_connected){.env = env, .in = {leati_graph_inert(env), leati_graph_inert(env)}};
     leat_stream *there = first ? first : second;
     if (!first || !second) {

@@ -115,7 +115,8 @@ static char *side_of(leat_env *env, const char *names, bool *empty)
     *empty = false;
     if (!side)
         return NULL;
-    to = stpcpy(to, prefix);
+    memcpy(to, prefix, sizeof prefix - 1);
+    to += sizeof prefix - 1;
     for (;;) {
         names += strspn(names, blanks);
         size_t whole = strcspn(names, ","), size = whole;
@@ -126,7 +127,8 @@ static char *side_of(leat_env *env, const char *names, bool *empty)
         to += size;
         if (names[whole] == '\0')
             break;
-        to = stpcpy(to, ", ");
+        *to++ = ',';
+        *to++ = ' ';
         names += whole + 1;
     }
     *to = '\0';

@@ -15,7 +15,7 @@ LEAT_BEGIN_DECLS
 
 typedef enum leat_on_error_policy {
     LEAT_ON_ERROR_FAIL = 0, // the job fails with the reason (default)
-    LEAT_ON_ERROR_SKIP = 1, // the record is dropped and counted, see leat_task_stats and `--stats`
+    LEAT_ON_ERROR_SKIP = 1, // the record is dropped and counted: the metric "rejected" (metrics.h)
 } leat_on_error_policy;
 
 // Sets the policy of the operator that made the stream.

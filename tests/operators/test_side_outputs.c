@@ -51,11 +51,11 @@ Test(side_outputs, neither_output_leaks_into_the_other)
             run_sort(second);
             cr_expect_str_eq(first, "2\n4\n6\n");
             // Each subtask has an end.
-            char expected[100] = "";
-            for (uint32_t i = 0; i < p; i++)
-                strcat(expected, "end\n");
-            strcat(expected, "odd 1\nodd 3\nodd 5\n");
-            cr_expect_str_eq(second, expected);
+            static const char *const expected[] = {"", "end\nodd 1\nodd 3\nodd 5\n",
+                                                   "end\nend\nodd 1\nodd 3\nodd 5\n",
+                                                   "end\nend\nend\nodd 1\nodd 3\nodd 5\n",
+                                                   "end\nend\nend\nend\nodd 1\nodd 3\nodd 5\n"};
+            cr_expect_str_eq(second, expected[p]);
             free(first);
             free(second);
             run_end(&r);
