@@ -25,6 +25,7 @@ void leati_file_reader_init(leati_file_reader *reader, const leat_allocator *all
                                   .block_size = block_size,
                                   .format = format,
                                   .format_reader = format_reader,
+                                  .is_text = format == leat_text_format(),
                                   .fd = -1};
 }
 
@@ -61,6 +62,16 @@ static leat_err fail(leati_file_reader *reader, leat_err err, const char *format
 static leat_err fail_errno(leati_file_reader *reader, const char *what)
 {
     return leati_file_why(errno, what, reader->split.file->path, reader->why, sizeof reader->why);
+}
+
+// To be called whenever the stage, the split or what is in the buffer has changed.
+static void set_limit(leati_file_reader *reader)
+{
+    int64_t left = reader->end - reader->base;
+    if (reader->stage != LEATI_STAGE_RECORDS || left <= 0)
+        reader->limit = 0;
+    else
+        reader->limit = left < (int64_t)reader->filled ? (size_t)left : reader->filled;
 }
 
 // --- opening ---
@@ -116,6 +127,7 @@ static void set_start(leati_file_reader *reader)
     reader->at = reader->filled = reader->scanned = 0;
     reader->ended = false;
     reader->mark = (leati_line_mark){.offset = 0};
+    set_limit(reader);
 }
 
 leat_err leati_file_reader_open(leati_file_reader *reader, const leati_file_split *split)
@@ -263,7 +275,9 @@ leat_err leati_file_reader_fill(leati_file_reader *reader)
         return err;
     bool head = reader->stage <= LEATI_STAGE_HEADER && reader->split.start > 0;
     size_t room = head && reader->block_size > HEAD_BYTES ? HEAD_BYTES : reader->block_size;
-    return reader->inflate ? fill_inflate(reader, room) : fill_plain(reader, room);
+    err = reader->inflate ? fill_inflate(reader, room) : fill_plain(reader, room);
+    set_limit(reader);
+    return err;
 }
 
 // --- what stands before the records ---
@@ -315,6 +329,7 @@ static void leave_header(leati_file_reader *reader)
     reader->scanned = 0;
     if (here >= reader->split.start) {
         reader->stage = LEATI_STAGE_RECORDS;
+        set_limit(reader);
         return;
     }
     int64_t from = reader->split.start - (int64_t)reader->format->sync_bytes;
@@ -378,6 +393,7 @@ static leati_read synchronise(leati_file_reader *reader)
             reader->base = here + (int64_t)skip;
             reader->at = reader->filled = 0;
         }
+        set_limit(reader);
         return LEATI_READ_NONE;
     }
     reader->scanned = size;

@@ -16,6 +16,7 @@
 #include "leat/file_source.h"
 #include "operators/file_inflate.h"
 #include "operators/file_splits.h"
+#include "operators/file_text.h"
 
 typedef enum leati_file_stage {
     LEATI_STAGE_START = 0,  // the byte-order mark comes next
@@ -39,6 +40,7 @@ typedef struct leati_file_reader {
     size_t block_size; // bytes that one read asks for
     const leat_file_format *format;
     void *format_reader;
+    bool is_text; // the format is leat_text_format(): its lines are found without calls
     leati_file_splits *splits; // for the marks; may be NULL
     leati_file_split split;
     int64_t end; // of the split, INT64_MAX when that is the file's
@@ -50,6 +52,7 @@ typedef struct leati_file_reader {
     char *buffer;
     size_t capacity;
     size_t at, filled; // the unread part of the buffer
+    size_t limit;      // records may begin before it: 0 while something else comes first
     size_t scanned;    // of it, how much the format has seen when it asked for more
     int64_t base;      // where in the (decompressed) file the buffer begins
     // Compressed files.
@@ -98,15 +101,22 @@ leati_read leati_file_reader_answer(leati_file_reader *reader, leat_file_result 
 static inline leati_read leati_file_reader_next(leati_file_reader *reader, void *record,
                                                 leat_parse_error *error)
 {
-    int64_t offset = reader->base + (int64_t)reader->at;
-    if (LEAT_UNLIKELY(reader->stage != LEATI_STAGE_RECORDS || reader->at == reader->filled ||
-                      offset >= reader->end))
+    if (LEAT_UNLIKELY(reader->at >= reader->limit))
         return leati_file_reader_next_slow(reader, record, error);
+    if (reader->is_text) {
+        size_t taken = leati_text_line(reader->buffer + reader->at, reader->filled - reader->at,
+                                       reader->scanned, record);
+        if (LEAT_LIKELY(taken > 0)) {
+            reader->at += taken;
+            reader->scanned = 0;
+            return LEATI_READ_RECORD;
+        }
+    }
     leat_file_text *text = &reader->text;
     text->data = reader->buffer + reader->at;
     text->size = reader->filled - reader->at;
     text->scanned = reader->scanned;
-    text->offset = offset;
+    text->offset = reader->base + (int64_t)reader->at;
     text->at_end = reader->ended;
     size_t consumed = 0;
     leat_file_result result =

@@ -249,14 +249,15 @@ static leat_err file_poll(leat_operator *self, leat_out *out, uint32_t max_recor
         size_t at = reader->at;
         leati_read found = op->split.file ? leati_file_reader_next(reader, op->record, &op->error)
                                           : LEATI_READ_END;
-        // Going to another place of the file starts the buffer anew.
-        bytes += reader->at > at ? reader->at - at : 0;
         if (LEAT_LIKELY(found == LEATI_READ_RECORD)) {
             records++;
+            bytes += reader->at - at;
             err = leat_collect(out, op->record);
         } else if (found == LEATI_READ_FILL && has_read) {
             break;
         } else {
+            // Going to another place of the file starts the buffer anew.
+            bytes += reader->at > at ? reader->at - at : 0;
             has_read |= found == LEATI_READ_FILL;
             err = go_on(op, found, state);
         }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "leat/file_source.h"
-#include "operators/builder.h"
+#include "operators/file_text.h"
 
 bool leat_file_sync_lines(void *reader, const leat_file_text *text, size_t *skip)
 {
@@ -24,20 +24,14 @@ static leat_err text_check(const leat_file_format *format, const leat_type *type
 static leat_file_result text_next(void *reader, const leat_file_text *text, size_t *consumed,
                                   void *record, leat_parse_error *error)
 {
-    const char *from = text->data;
-    size_t scanned = text->scanned;
-    const char *lf = memchr(from + scanned, '\n', text->size - scanned);
-    if (LEAT_UNLIKELY(!lf)) {
+    size_t taken = leati_text_line(text->data, text->size, text->scanned, record);
+    if (LEAT_UNLIKELY(taken == 0)) {
         if (!text->at_end)
             return LEAT_FILE_MORE;
-        *consumed = text->size;
-        *(leat_str *)record = (leat_str){.data = from, .size = text->size};
-        return LEAT_FILE_RECORD;
+        taken = text->size;
+        *(leat_str *)record = (leat_str){.data = text->data, .size = taken};
     }
-    size_t size = (size_t)(lf - from);
-    *consumed = size + 1;
-    size -= size > 0 && lf[-1] == '\r';
-    *(leat_str *)record = (leat_str){.data = from, .size = size};
+    *consumed = taken;
     return LEAT_FILE_RECORD;
 }
 
