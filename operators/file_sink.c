@@ -271,7 +271,7 @@ static bool check_format(leat_stream *in, const leat_file_sink_options *options)
 {
     static const char call[] = "leat_write_file";
     leat_csv *csv = NULL;
-    leat_parse_error error = {.text = "out of memory"};
+    leat_parse_error error;
     if (options->format == LEAT_LINE_TEXT || options->format == LEAT_LINE_JSON)
         return true;
     if (options->format != LEAT_LINE_CSV) {
@@ -280,7 +280,9 @@ static bool check_format(leat_stream *in, const leat_file_sink_options *options)
     }
     leat_err err = leat_csv_create(leat_env_allocator(leati_stream_env(in)), leati_stream_type(in),
                                    options->csv, &csv, &error);
-    if (err)
+    if (err == LEAT_ENOMEM)
+        leat_env_fail(leati_stream_env(in), err, "%s: %s", call, leat_err_message(err));
+    else if (err)
         leati_builder_fault_on(in, call, error.text);
     leat_csv_destroy(&csv);
     return !err;

@@ -45,11 +45,11 @@ static void finish(started *s)
 
 static int make_item(leat_ctx *ctx, int64_t index, void *out)
 {
-    char *name = leat_ctx_scratch(ctx, 16);
+    char *name = leat_ctx_scratch(ctx, 32);
     int32_t *scores = leat_ctx_scratch(ctx, sizeof *scores * 3);
     for (int32_t i = 0; i < 3; i++)
         scores[i] = (int32_t)index * 10 + i;
-    int size = snprintf(name, 16, "item %" PRId64, index);
+    int size = snprintf(name, 32, "item %" PRId64, index);
     *(item *)out = (item){index, {name, (size_t)size}, {scores, (size_t)index % 4}};
     return 0;
 }
@@ -57,7 +57,7 @@ static int make_item(leat_ctx *ctx, int64_t index, void *out)
 static void expect_item(const void *record, int64_t id)
 {
     const item *found = record;
-    char name[16];
+    char name[32];
     snprintf(name, sizeof name, "item %" PRId64, id);
     cr_assert_eq(found->id, id);
     cr_assert(found->name.size == strlen(name) &&

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 
 #include "outputs.h"
@@ -308,4 +309,74 @@ Test(file_sink, options_are_copied)
     cr_assert(text && strncmp(text, "number,name\n", 12) == 0);
     free(text);
     run_end(&r);
+}
+
+// --- allocations that fail ---
+
+typedef struct stingy {
+    _Atomic int64_t left;   // calls until the one that fails
+    _Atomic int64_t living; // blocks
+} stingy;
+
+static void *stingy_reallocate(void *user, void *ptr, size_t size)
+{
+    stingy *s = user;
+    if (atomic_fetch_sub(&s->left, 1) == 0)
+        return NULL;
+    void *block = realloc(ptr, size);
+    s->living += block && !ptr;
+    return block;
+}
+
+static void *stingy_allocate(void *user, size_t size)
+{
+    return stingy_reallocate(user, NULL, size);
+}
+
+static void stingy_release(void *user, void *ptr)
+{
+    ((stingy *)user)->living -= ptr != NULL;
+    free(ptr);
+}
+
+static leat_err scarce_job(stingy *s)
+{
+    leat_allocator allocator = {stingy_allocate, stingy_reallocate, stingy_release, s};
+    leat_env_options options = {.allocator = &allocator};
+    leat_env *env;
+    leat_err err = leat_env_create(&options, &env);
+    if (err)
+        return err;
+    leat_env_set(env, "workers", "1");
+    leat_env_set(env, "memory.network", "128 KiB");
+    leat_env_set(env, "memory.segment-size", "1 KiB");
+    leat_env_set_parallelism(env, 2);
+    leat_column columns[] = {{"id", "number"}};
+    leat_csv_options csv = {.columns = columns, .column_count = 1, .missing = "-"};
+    leat_write_csv(table(env), "rows", &csv);
+    leat_write_json(leat_generate(env, generate, 2, 0, leat_type_scalar(LEAT_I64)), "numbers");
+    err = leat_execute(env);
+    cr_assert_eq(err != LEAT_OK, leat_env_fault_count(env) > 0);
+    leat_env_destroy(&env);
+    return err;
+}
+
+Test(file_sink, any_allocation_may_fail)
+{
+    for (int64_t n = 0;; n++) {
+        stingy s = {.left = n};
+        leat_err err = scarce_job(&s);
+        cr_assert(s.living == 0, "allocation %" PRId64 ": %" PRId64 " blocks are left", n,
+                  s.living);
+        cr_assert_eq(count_entries("."), err ? 0 : 2, "allocation %" PRId64, n);
+        if (s.left >= 0) {
+            cr_assert(!err && n > 50);
+            break;
+        }
+        cr_assert(!err || err == LEAT_ENOMEM, "allocation %" PRId64 ": %s", n, leat_err_name(err));
+        if (err)
+            continue; // it could do without otherwise
+        leave_outputs();
+        enter_outputs();
+    }
 }

@@ -183,8 +183,8 @@ LEAT_RECORD(item, LEAT_FIELD(id, LEAT_I64), LEAT_FIELD(name, LEAT_STR));
 
 static int generate_item(leat_ctx *ctx, int64_t index, void *out)
 {
-    char *name = leat_ctx_scratch(ctx, 16);
-    int size = snprintf(name, 16, "item %" PRId64, index);
+    char *name = leat_ctx_scratch(ctx, 32);
+    int size = snprintf(name, 32, "item %" PRId64, index);
     *(item *)out = (item){index, {name, (size_t)size}};
     return 0;
 }
