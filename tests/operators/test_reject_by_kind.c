@@ -177,7 +177,7 @@ static leat_stream *begin(run *r, size_t i, uint32_t parallelism, atomic_llong *
     return made;
 }
 
-Test(rejects, without_a_policy_the_job_fails)
+Test(reject_by_kind, without_a_policy_the_job_fails)
 {
     for (size_t i = 0; i < CASES; i++) {
         run r;
@@ -189,7 +189,7 @@ Test(rejects, without_a_policy_the_job_fails)
     }
 }
 
-Test(rejects, skipped_records_are_counted)
+Test(reject_by_kind, skipped_records_are_counted)
 {
     for (size_t i = 0; i < CASES; i++) {
         run r;
@@ -204,7 +204,7 @@ Test(rejects, skipped_records_are_counted)
     }
 }
 
-Test(rejects, a_side_output_takes_them_with_their_errors)
+Test(reject_by_kind, a_side_output_takes_them_with_their_errors)
 {
     for (size_t i = 0; i < CASES; i++) {
         run r;
@@ -220,7 +220,7 @@ Test(rejects, a_side_output_takes_them_with_their_errors)
     }
 }
 
-Test(rejects, all_subtasks_follow_the_policy)
+Test(reject_by_kind, all_subtasks_follow_the_policy)
 {
     for (uint32_t p = 2; p <= 4; p += 2) {
         for (size_t i = 0; i < CASES; i++) {
@@ -242,7 +242,7 @@ Test(rejects, all_subtasks_follow_the_policy)
     }
 }
 
-Test(rejects, a_sum_that_overflows_keeps_its_last_good_value)
+Test(reject_by_kind, a_sum_that_overflows_keeps_its_last_good_value)
 {
     static const int64_t numbers[] = {INT64_MAX - 5, 3, 9, 1, INT64_MAX, 1, 1};
     for (int final = 0; final < 2; final++) {
@@ -285,7 +285,7 @@ static int add_small(leat_ctx *ctx, void *accumulator, const void *in)
     return result > INT8_MAX ? -1 : 0;
 }
 
-Test(rejects, final_values_leave_out_what_was_rejected)
+Test(reject_by_kind, final_values_leave_out_what_was_rejected)
 {
     // Keys that are fields are folded in batches when only final values are wanted. Of 100, 20, 10
     // and 5 the third does not fit any more, for each of the hundred keys.
@@ -321,7 +321,7 @@ static int never(leat_ctx *ctx, const void *accumulator, void *out)
     return leat_fail(ctx, "no result");
 }
 
-Test(rejects, a_final_value_that_cannot_be_made_fails_the_job)
+Test(reject_by_kind, a_final_value_that_cannot_be_made_fails_the_job)
 {
     // There is no record that could be rejected for it.
     static const int64_t one = 1;
@@ -360,7 +360,7 @@ static int take_and_reject(leat_ctx *ctx, void *accumulator, const void *in)
     return ((const leat_str *)in)->data[0] == 'c' ? 0 : -1;
 }
 
-Test(rejects, what_a_rejected_call_stored_is_made_the_runtimes_own)
+Test(reject_by_kind, what_a_rejected_call_stored_is_made_the_runtimes_own)
 {
     // 100 texts: 'a' enters as it is; of those behind it three begin with 'c' (2, 28, 54) and one
     // more (80), and all others are rejected although they are stored.
