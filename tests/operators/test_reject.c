@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The policy for rejected records, apart from the kinds of operators (test_rejecting_kinds has
+// The policy for rejected records, apart from the kinds of operators (test_reject_by_kind has
 // those).
 #include "run.h"
 
