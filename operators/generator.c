@@ -12,7 +12,6 @@
 
 #include "base/alloc.h"
 #include "base/thread.h"
-#include "leat/reject.h"
 #include "operators/builder.h"
 #include "operators/pace.h"
 #include "runtime/context.h"
@@ -69,8 +68,8 @@ static leat_err generate_one(generator_operator *op, leat_out *out)
         return leat_collect(out, op->record);
     char digits[24];
     int size = snprintf(digits, sizeof digits, "%" PRId64, index);
-    return leat_reject_text(ctx, (leat_str){digits, (size_t)size},
-                            "the generator function returned %d for index %s", result, digits);
+    return leati_ctx_reject_raw(ctx, (leat_str){digits, (size_t)size}, "the generator function",
+                                result);
 }
 
 // Has poll called again when the next record is due, or a little later.

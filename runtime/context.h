@@ -18,6 +18,9 @@ leat_err leati_ctx_user_failure(leat_ctx *ctx, const char *function, int result)
 // policy has taken care of it (leat/reject.h) and the next record is to follow.
 LEAT_MUST_USE leat_err leati_ctx_reject(leat_ctx *ctx, const void *record, const char *function,
                                         int result);
+// The same for a source whose function rejects what it was to make a record of.
+LEAT_MUST_USE leat_err leati_ctx_reject_raw(leat_ctx *ctx, leat_str raw, const char *function,
+                                            int result);
 
 // How the operator's input is keyed, or NULL.
 const leati_key_selector *leati_ctx_key(const leat_ctx *ctx);

@@ -106,3 +106,11 @@ leat_err leati_ctx_reject(leat_ctx *ctx, const void *record, const char *functio
         return leat_reject(ctx, record, NULL);
     return leat_reject(ctx, record, "%s returned %d", function, result);
 }
+
+leat_err leati_ctx_reject_raw(leat_ctx *ctx, leat_str raw, const char *function, int result)
+{
+    if (ctx->task->reject_ctx == ctx)
+        return leat_reject_text(ctx, raw, NULL);
+    return leat_reject_text(ctx, raw, "%s returned %d for %.*s", function, result, (int)raw.size,
+                            raw.data);
+}

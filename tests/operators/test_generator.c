@@ -202,7 +202,7 @@ Test(generator, records_may_point_to_scratch_memory)
 static int generate_even(leat_ctx *ctx, int64_t index, void *out)
 {
     *(int64_t *)out = index;
-    return index % 2 ? 5 : 0;
+    return index == 7 ? leat_fail(ctx, "no seven") : index % 2 ? 5 : 0;
 }
 
 Test(generator, an_index_that_is_rejected_fails_the_job_or_is_skipped)
@@ -218,7 +218,7 @@ Test(generator, an_index_that_is_rejected_fails_the_job_or_is_skipped)
         if (skip)
             cr_assert_str_eq(leati_strbuf_text(&r.out[0]), "0\n2\n4\n");
         else
-            cr_assert(strstr(r.failure, "the generator function returned 5 for index 1"), "%s",
+            cr_assert(strstr(r.failure, "the generator function returned 5 for 1"), "%s",
                       r.failure);
         run_end(&r);
     }
@@ -228,12 +228,14 @@ Test(generator, rejected_indices_go_to_the_side_output_as_digits)
 {
     run r;
     leat_env *env = run_begin(&r, 1);
-    leat_stream *numbers = leat_generate(env, generate_even, 4, 0, NUMBER);
+    leat_stream *numbers = leat_generate(env, generate_even, 9, 0, NUMBER);
     leat_discard(numbers);
     leat_print(leat_rejects(numbers));
     run_expect_lines(&r,
-                     "the generator function returned 5 for index 1\t1\n"
-                     "the generator function returned 5 for index 3\t3\n",
+                     "the generator function returned 5 for 1\t1\n"
+                     "the generator function returned 5 for 3\t3\n"
+                     "the generator function returned 5 for 5\t5\n"
+                     "no seven\t7\n",
                      "rejects");
 }
 
