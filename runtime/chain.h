@@ -32,6 +32,7 @@ struct leat_ctx {
     bool opened;       // the user's open has succeeded and close is due
     void *reject;      // a record of node->reject_type, or NULL
     leati_watch watch; // of a source: the descriptor that it waits for
+    leati_alarm alarm; // the time that it waits for
     _Atomic uint64_t rejected;
     _Atomic(struct leati_metric *) metrics; // what user functions registered: runtime/metrics.h
 };

@@ -231,6 +231,16 @@ leat_err leat_ctx_wait_readable(leat_ctx *ctx, int fd)
     return leati_service_watch(ctx->task->job->runtime->service, &ctx->watch, fd);
 }
 
+void leat_ctx_wake_at(leat_ctx *ctx, int64_t time_ns)
+{
+    leati_service_set_alarm(ctx->task->job->runtime->service, &ctx->alarm, time_ns);
+}
+
+int64_t leat_ctx_now_ns(const leat_ctx *ctx)
+{
+    return leati_service_now_ns(ctx->task->job->runtime->service);
+}
+
 // A waker is the task itself under another name.
 leat_waker *leat_ctx_waker(leat_ctx *ctx)
 {

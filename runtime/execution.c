@@ -49,7 +49,7 @@ leat_err leat_runtime_create(leat_env *env, leat_runtime **runtime, char *why, s
             : leati_global_pool_create(r->allocator, segment_size, (uint32_t)segments, &r->pool);
     if (!err) {
         what = "the service thread";
-        err = leati_service_create(r->allocator, &r->service);
+        err = leati_service_create(r->allocator, &leati_env_options(env)->clock, &r->service);
     }
     if (!err) {
         what = "the worker threads";

@@ -274,11 +274,14 @@ static leat_err end_operators(leati_task *t, leati_turn *turn)
     return LEAT_OK;
 }
 
-// No descriptor that an operator waits for is looked at any more.
+// Nothing that an operator waits for is looked at any more.
 static void unwatch(leati_task *t)
 {
-    for (uint32_t i = 0; i < t->chain.count; i++)
-        leati_service_unwatch(t->job->runtime->service, &t->chain.ctx[i].watch);
+    leati_service *service = t->job->runtime->service;
+    for (uint32_t i = 0; i < t->chain.count; i++) {
+        leati_service_unwatch(service, &t->chain.ctx[i].watch);
+        leati_service_clear_alarm(service, &t->chain.ctx[i].alarm);
+    }
 }
 
 static leat_err close_task(leati_task *t, leati_turn *turn)
@@ -398,6 +401,9 @@ static leati_turn task_turn(leati_runnable *run)
 static void task_ended(leati_runnable *run)
 {
     leati_task *t = leati_task_of_runnable(run);
+    // What close and dispose hooks may still have set.
+    for (uint32_t i = 0; i < t->chain.count; i++)
+        leati_service_clear_alarm(t->job->runtime->service, &t->chain.ctx[i].alarm);
     leati_mailbox_close(&t->mailbox);
     for (uint32_t i = 0; i < t->exit_count; i++)
         leati_local_pool_close(t->pools[i]);
@@ -407,6 +413,12 @@ static void task_ended(leati_runnable *run)
 static void readable(leati_watch *watch)
 {
     const leat_ctx *ctx = (const leat_ctx *)((const char *)watch - offsetof(leat_ctx, watch));
+    leati_runnable_wake(&ctx->task->run);
+}
+
+static void time_has_come(leati_alarm *alarm)
+{
+    const leat_ctx *ctx = (const leat_ctx *)((const char *)alarm - offsetof(leat_ctx, alarm));
     leati_runnable_wake(&ctx->task->run);
 }
 
@@ -425,8 +437,10 @@ leat_err leati_task_init(leati_task *t, leat_job *job, const leat_allocator *all
     stamp(t, leati_clock_ns());
     leat_err err = leati_chain_init(&t->chain, allocator, t, vertex, (const bool *)&job->stopping);
     t->is_mixed = t->chain.tree < t->chain.count;
-    for (uint32_t i = 0; i < t->chain.count && !err; i++)
+    for (uint32_t i = 0; i < t->chain.count && !err; i++) {
         t->chain.ctx[i].watch.run = readable;
+        t->chain.ctx[i].alarm.run = time_has_come;
+    }
     return err;
 }
 

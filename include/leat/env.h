@@ -16,6 +16,16 @@ LEAT_BEGIN_DECLS
 
 typedef struct leat_env leat_env;
 
+// The clock hook: what paced sources, waits of loops, watched files, retries, buffer timeouts and
+// leat_ctx_now_ns go by. `now_ns` gives nanoseconds since any moment, never less than before; it is
+// called from any thread, concurrently, and must not call back into the library. Turns of tasks and
+// the times of leat_task_stats go by the system's clock all the same. A clock that runs at a pace
+// of its own is looked at every 10 ms while anybody waits for it.
+typedef struct leat_clock {
+    int64_t (*now_ns)(void *user);
+    void *user; // must outlive the runtime
+} leat_clock;
+
 typedef struct leat_env_options {
     const leat_allocator *allocator; // NULL: the default
     leat_logger logger;              // zeroed: log lines are dropped
@@ -23,6 +33,7 @@ typedef struct leat_env_options {
     // a time, may block); 0 for success or an errno. NULL: written to that file descriptor.
     int (*print)(void *user, int fd, const char *data, size_t size);
     void *print_user;
+    leat_clock clock; // zeroed: the system's monotonic clock
 } leat_env_options;
 
 // `options` may be NULL. LEAT_ENOMEM.

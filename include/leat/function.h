@@ -142,6 +142,9 @@ LEAT_API void *leat_ctx_scratch(leat_ctx *ctx, size_t size_bytes);
 LEAT_API bool leat_ctx_timestamp(const leat_ctx *ctx, int64_t *timestamp);
 // The operator's event time: the largest watermark that has reached it, or INT64_MIN.
 LEAT_API int64_t leat_ctx_watermark(const leat_ctx *ctx);
+// What the runtime's clock shows (leat_env_options.clock), in nanoseconds; by default since some
+// moment before the program began. Any thread.
+LEAT_API int64_t leat_ctx_now_ns(const leat_ctx *ctx);
 // True once the job is being cancelled or has failed elsewhere: long computations should look now
 // and then. Any thread.
 LEAT_API bool leat_ctx_cancelled(const leat_ctx *ctx);

@@ -16,8 +16,8 @@ LEAT_BEGIN_DECLS
 // What a source's poll hook reports.
 typedef enum leat_poll {
     LEAT_POLL_MORE = 0, // call again: there is more, or may be
-    LEAT_POLL_WAIT =
-        1, // nothing now; a wake-up has been arranged (leat_ctx_wait_readable, leat_ctx_waker)
+    LEAT_POLL_WAIT = 1, // nothing now; a wake-up has been arranged (leat_ctx_wait_readable,
+                        // leat_ctx_wake_at, leat_ctx_waker)
     LEAT_POLL_END = 2, // nothing ever again
 } leat_poll;
 
@@ -94,6 +94,11 @@ LEAT_API bool leat_out_available(const leat_ctx *ctx);
 // called again. The descriptor must stay open until then or until dispose. LEAT_EINVAL for
 // descriptors that cannot be watched (regular files: they never block).
 LEAT_API LEAT_MUST_USE leat_err leat_ctx_wait_readable(leat_ctx *ctx, int fd);
+// Arranges one wake-up of this task when the runtime's clock (leat_ctx_now_ns) has reached
+// `time_ns`, at most about 1 ms later when the workers are free; then poll is called again. It
+// replaces the one that this operator has arranged before and that has not come yet; INT64_MAX
+// takes that back. It ends with the operator.
+LEAT_API void leat_ctx_wake_at(leat_ctx *ctx, int64_t time_ns);
 // A handle by which any thread can make this task's poll hook be called again. Valid until the
 // operator's dispose hook returns.
 typedef struct leat_waker leat_waker;

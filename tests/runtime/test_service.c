@@ -13,7 +13,7 @@ static sem_t ran;
 static void set_up(void)
 {
     sem_init(&ran, 0, 0);
-    cr_assert(leati_service_create(NULL, &service) == LEAT_OK);
+    cr_assert(leati_service_create(NULL, NULL, &service) == LEAT_OK);
 }
 
 static void tear_down(void)
