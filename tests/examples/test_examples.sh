@@ -97,4 +97,12 @@ leat_run run "$jobs/custom_source_sink.so" -- 4 50 "$work/ticks.txt"
 claim 'custom_source_sink: ticks take their time' test $(($(now_ms) - began)) -ge 200
 leat_run run "$jobs/custom_source_sink.so" -- 1 1 "$work/no/such/folder"
 claim 'custom_source_sink: a file that cannot be made fails the job by name' err_has 'no/such/folder cannot be written'
+# --- embedded_cpp, where there is a C++ compiler: 1² + … + 100² and 1³ + … + 100³ ---
+
+if [ -x "$jobs/embedded_cpp" ]; then
+    "$jobs/embedded_cpp" >"$work/out" 2>"$work/err"
+    status=$?
+    claim 'embedded_cpp: two jobs at once give their sums, and all memory comes back' \
+        succeeded $'squares 338350\ncubes 25502500'
+fi
 done_testing
