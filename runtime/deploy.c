@@ -98,7 +98,7 @@ static leat_err give_own_worker(leat_job *job, leati_task *t)
     bool asked = false;
     for (uint32_t i = 0; i < t->vertex->op_count; i++)
         asked |= (t->vertex->ops[i].flags & LEATI_NODE_OWN_WORKER) != 0;
-    if (!asked)
+    if (!asked || leati_scheduler_is_stepped(job->runtime->scheduler))
         return LEAT_OK;
     leat_err err = leati_worker_create(job->runtime->scheduler, &t->own_worker);
     if (!err)

@@ -2,6 +2,7 @@
 // The runtime object and the life of jobs on it: start, failure, cancellation, end.
 #include "runtime/execution.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,9 +30,38 @@ static uint32_t count_workers(const leati_config *config)
     return workers > 0 ? (uint32_t)workers : 1;
 }
 
-leat_err leat_runtime_create(leat_env *env, leat_runtime **runtime, char *why, size_t why_size)
+static leat_err create_pool(leat_runtime *r, const leati_config *config)
+{
+    size_t segment_size = (size_t)leati_config_get(config, LEATI_CONFIG_SEGMENT_SIZE);
+    uint64_t segments =
+        (uint64_t)leati_config_get(config, LEATI_CONFIG_NETWORK_MEMORY) / segment_size;
+    if (segments == 0 || segments > UINT32_MAX)
+        return LEAT_EINVAL;
+    return leati_global_pool_create(r->allocator, segment_size, (uint32_t)segments, &r->pool);
+}
+
+static leat_err create_parts(leat_runtime *r, leat_env *env, const char **what)
 {
     const leati_config *config = leati_env_config(env);
+    const leat_clock *clock = &leati_env_options(env)->clock;
+    *what = "the memory segments";
+    leat_err err = create_pool(r, config);
+    if (err)
+        return err;
+    *what = "the service";
+    err = r->turn_records ? leati_service_create_stepped(r->allocator, clock, &r->service)
+                          : leati_service_create(r->allocator, clock, &r->service);
+    if (err)
+        return err;
+    *what = "the worker threads";
+    return r->turn_records
+               ? leati_scheduler_create_stepped(r->allocator, &r->scheduler)
+               : leati_scheduler_create(r->allocator, count_workers(config), &r->scheduler);
+}
+
+static leat_err create_runtime(leat_env *env, uint32_t turn_records, leat_runtime **runtime,
+                               char *why, size_t why_size)
+{
     const leat_allocator *allocator = leat_env_allocator(env);
     leat_runtime *r = leati_calloc(allocator, 1, sizeof *r);
     if (!r)
@@ -39,28 +69,26 @@ leat_err leat_runtime_create(leat_env *env, leat_runtime **runtime, char *why, s
     // The environment may end before the runtime does.
     r->allocator_copy = *allocator;
     r->allocator = &r->allocator_copy;
-    size_t segment_size = (size_t)leati_config_get(config, LEATI_CONFIG_SEGMENT_SIZE);
-    uint64_t segments =
-        (uint64_t)leati_config_get(config, LEATI_CONFIG_NETWORK_MEMORY) / segment_size;
-    const char *what = "the memory segments";
-    leat_err err =
-        segments == 0 || segments > UINT32_MAX
-            ? LEAT_EINVAL
-            : leati_global_pool_create(r->allocator, segment_size, (uint32_t)segments, &r->pool);
-    if (!err) {
-        what = "the service thread";
-        err = leati_service_create(r->allocator, &leati_env_options(env)->clock, &r->service);
-    }
-    if (!err) {
-        what = "the worker threads";
-        err = leati_scheduler_create(r->allocator, count_workers(config), &r->scheduler);
-    }
+    r->turn_records = turn_records;
+    const char *what;
+    leat_err err = create_parts(r, env, &what);
     if (err) {
         leat_runtime_destroy(&r);
         return explain(why, why_size, err, what);
     }
     *runtime = r;
     return LEAT_OK;
+}
+
+leat_err leat_runtime_create(leat_env *env, leat_runtime **runtime, char *why, size_t why_size)
+{
+    return create_runtime(env, 0, runtime, why, why_size);
+}
+
+leat_err leati_runtime_create_stepped(leat_env *env, uint32_t turn_records, leat_runtime **runtime,
+                                      char *why, size_t why_size)
+{
+    return create_runtime(env, turn_records, runtime, why, why_size);
 }
 
 void leat_runtime_destroy(leat_runtime **runtime)
@@ -274,8 +302,27 @@ static leat_err result_of(const leat_job *job)
     }
 }
 
+static bool is_done(leat_job *job)
+{
+    pthread_mutex_lock(&job->lock);
+    bool done = job->done;
+    pthread_mutex_unlock(&job->lock);
+    return done;
+}
+
+// Nobody else runs the tasks of a stepped runtime.
+static leat_err wait_stepped(leat_job *job)
+{
+    while (!is_done(job))
+        if (!leati_scheduler_step(job->runtime->scheduler))
+            return LEAT_EAGAIN;
+    return result_of(job);
+}
+
 leat_err leat_job_wait(leat_job *job, int64_t timeout_ms)
 {
+    if (job->runtime->turn_records)
+        return wait_stepped(job);
     struct timespec deadline;
     clock_gettime(CLOCK_MONOTONIC, &deadline);
     deadline.tv_sec += timeout_ms / 1000;
@@ -300,7 +347,9 @@ void leat_job_destroy(leat_job **job)
         return;
     leat_job_cancel(*job);
     leat_err err = leat_job_wait(*job, -1);
-    (void)err; // whoever wants to know has asked before
+    assert(err !=
+           LEAT_EAGAIN); // which whoever destroys a job from inside one of its tasks would get
+    (void)err;           // whoever wants to know has asked before
     for (leati_flusher *flusher = (*job)->flushers; flusher; flusher = flusher->next)
         leati_service_remove_tick((*job)->runtime->service, &flusher->tick);
     free_job(*job);

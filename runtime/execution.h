@@ -21,7 +21,16 @@ struct leat_runtime {
     leati_scheduler *scheduler;
     leati_service *service;
     leati_global_pool *pool;
+    // Of a stepped runtime: how many records a turn takes. 0: turns go by the system's clock.
+    uint32_t turn_records;
 };
+
+// A runtime without threads. Its tasks have their turns by leati_scheduler_step, in which they take
+// `turn_records` records, at least 1, and in leat_job_wait and leat_job_destroy; its alarms run by
+// leati_service_run_due. leat_job_wait says LEAT_EAGAIN when nothing is ready.
+LEAT_MUST_USE leat_err leati_runtime_create_stepped(leat_env *env, uint32_t turn_records,
+                                                    leat_runtime **runtime, char *why,
+                                                    size_t why_size);
 
 // What leati_ctx_shared has made for one operator.
 typedef struct leati_shared {

@@ -53,6 +53,8 @@ static bool lend_to_spare_locked(leati_thread *self, leati_worker *w, leati_thre
 
 leat_err leati_scheduler_lend(leati_scheduler *s)
 {
+    if (s->stepped)
+        return LEAT_OK;
     leati_thread *self = leati_thread_self();
     leati_worker *w = atomic_load_explicit(&self->worker, memory_order_relaxed);
     self->lent = NULL;
@@ -82,6 +84,8 @@ leat_err leati_scheduler_lend(leati_scheduler *s)
 
 void leati_scheduler_take_back(leati_scheduler *s)
 {
+    if (s->stepped)
+        return;
     leati_thread *self = leati_thread_self();
     leati_worker *w = self->lent;
     if (!w)
@@ -109,6 +113,8 @@ void leati_scheduler_take_back(leati_scheduler *s)
 leat_err leati_scheduler_wait(leati_runnable *r, bool (*ready)(void *), void *arg,
                               bool (*stop)(void *), void *stop_arg)
 {
+    if (r->scheduler->stepped)
+        return leati_step_wait(r, ready, arg, stop, stop_arg);
     if (stop(stop_arg))
         return LEAT_ECANCELLED;
     if (ready(arg))

@@ -103,6 +103,8 @@ static void enqueue(leati_runnable *r)
     bool by_holder = current && w->holder == current, own = w->own;
     leati_thread *t = leati_worker_rouse_locked(w);
     pthread_mutex_unlock(&w->lock);
+    if (s->stepped)
+        return;
     if (t && own) { // the monitor has nothing to do with it
         leati_unpark(&t->parker);
         return;
@@ -166,15 +168,14 @@ void leati_runnable_wake(leati_runnable *r)
         leati_futex_wake(&r->state);
 }
 
-const _Atomic bool *leati_scheduler_hurry(void)
+const _Atomic bool *leati_scheduler_hurry(const leati_scheduler *s)
 {
-    return &current->hurry;
+    static const _Atomic bool never = false;
+    return s->stepped ? &never : &current->hurry;
 }
 
-static void give_turn(leati_thread *t, leati_runnable *r)
+void leati_runnable_turn(leati_runnable *r)
 {
-    atomic_store_explicit(&t->hurry, false, memory_order_relaxed);
-    atomic_fetch_add_explicit(&t->turns, 1, memory_order_relaxed);
     // Clears the notification before the turn looks for its causes.
     atomic_exchange_explicit(&r->state, LEATI_RUN_RUNNING, memory_order_acq_rel);
     leati_turn turn = r->turn(r);
@@ -189,6 +190,13 @@ static void give_turn(leati_thread *t, leati_runnable *r)
                                  memory_order_acq_rel);
         enqueue(r);
     }
+}
+
+static void give_turn(leati_thread *t, leati_runnable *r)
+{
+    atomic_store_explicit(&t->hurry, false, memory_order_relaxed);
+    atomic_fetch_add_explicit(&t->turns, 1, memory_order_relaxed);
+    leati_runnable_turn(r);
     atomic_fetch_add_explicit(&t->turns, 1, memory_order_relaxed);
 }
 
@@ -344,16 +352,31 @@ static void init_worker(leati_worker *w, leati_scheduler *s, bool own)
     w->own = own;
 }
 
-static leat_err start(leati_scheduler *s, uint32_t workers)
+leat_err leati_scheduler_alloc(const leat_allocator *allocator, uint32_t workers,
+                               leati_scheduler **scheduler)
 {
-    s->workers =
-        leati_alloc_aligned(s->allocator, _Alignof(leati_worker), workers * sizeof *s->workers);
-    if (!s->workers)
+    assert(workers > 0);
+    leati_scheduler *s = leati_calloc(allocator, 1, sizeof *s);
+    if (!s)
         return LEAT_ENOMEM;
+    s->allocator = allocator;
+    s->workers =
+        leati_alloc_aligned(allocator, _Alignof(leati_worker), workers * sizeof *s->workers);
+    if (!s->workers) {
+        leati_free(allocator, s);
+        return LEAT_ENOMEM;
+    }
+    pthread_mutex_init(&s->lock, NULL);
     s->worker_count = workers;
     for (uint32_t i = 0; i < workers; i++)
         init_worker(&s->workers[i], s, false);
-    for (uint32_t i = 0; i < workers; i++) {
+    *scheduler = s;
+    return LEAT_OK;
+}
+
+static leat_err start(leati_scheduler *s)
+{
+    for (uint32_t i = 0; i < s->worker_count; i++) {
         leat_err err = leati_thread_create(s, &s->workers[i]);
         if (err)
             return err;
@@ -366,13 +389,11 @@ static leat_err start(leati_scheduler *s, uint32_t workers)
 leat_err leati_scheduler_create(const leat_allocator *allocator, uint32_t workers,
                                 leati_scheduler **scheduler)
 {
-    assert(workers > 0);
-    leati_scheduler *s = leati_calloc(allocator, 1, sizeof *s);
-    if (!s)
-        return LEAT_ENOMEM;
-    s->allocator = allocator;
-    pthread_mutex_init(&s->lock, NULL);
-    leat_err err = start(s, workers);
+    leati_scheduler *s;
+    leat_err err = leati_scheduler_alloc(allocator, workers, &s);
+    if (err)
+        return err;
+    err = start(s);
     if (err) {
         leati_scheduler_destroy(&s);
         return err;
@@ -490,7 +511,7 @@ static bool has_reserve(leati_scheduler *s, uint32_t count)
 
 leat_err leati_scheduler_reserve(leati_scheduler *s, uint32_t count)
 {
-    while (!has_reserve(s, count)) {
+    while (!s->stepped && !has_reserve(s, count)) {
         leat_err err = leati_thread_create(s, NULL);
         if (err)
             return err;

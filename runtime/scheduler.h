@@ -18,10 +18,15 @@
 //
 // Bounds. A runnable stands in at most one queue, so queues need no memory of their own. Threads:
 // workers + runnables that wait.
+//
+// Stepped. A scheduler can also do without threads: its owner gives the turns, one after the other,
+// in an order that is always the same (step.c).
 #ifndef LEATI_RUNTIME_SCHEDULER_H
 #define LEATI_RUNTIME_SCHEDULER_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "leat/alloc.h"
 #include "leat/error.h"
@@ -77,17 +82,36 @@ void leati_runnable_wake(leati_runnable *runnable);
 // A flag of the calling thread that says: end the turn after the record in hand. Raised by the
 // monitor for turns of more than about 5 ms, and when the thread has lost or lent its worker, so
 // that a slow user function holds up its task's own mail and timers for one record only. Looking at
-// it is one relaxed load. Good until the turn ends.
-const _Atomic bool *leati_scheduler_hurry(void);
+// it is one relaxed load. Good until the turn ends. Never raised in a stepped scheduler.
+const _Atomic bool *leati_scheduler_hurry(const leati_scheduler *scheduler);
 
 // Waits in the middle of a turn until `ready(arg)` is true; the worker's other runnables go on
 // meanwhile. `ready` registers for a wake-up of this runnable before it looks. `stop(arg)` ends the
-// wait: LEAT_ECANCELLED. LEAT_ETHREAD when no thread could take over the worker.
+// wait: LEAT_ECANCELLED. LEAT_ETHREAD when no thread could take over the worker; LEAT_EAGAIN, in a
+// stepped scheduler, when no runnable is left that may run meanwhile.
 LEAT_MUST_USE leat_err leati_scheduler_wait(leati_runnable *runnable, bool (*ready)(void *),
                                             void *arg, bool (*stop)(void *), void *stop_arg);
 // Lends the worker for a call that may block, and takes it back if nobody needed it. LEAT_ETHREAD:
 // not lent, go on regardless.
 leat_err leati_scheduler_lend(leati_scheduler *scheduler);
 void leati_scheduler_take_back(leati_scheduler *scheduler);
+
+// --- without threads ---
+
+LEAT_MUST_USE leat_err leati_scheduler_create_stepped(const leat_allocator *allocator,
+                                                      leati_scheduler **scheduler);
+bool leati_scheduler_is_stepped(const leati_scheduler *scheduler);
+// From now on each turn goes to one of the ready runnables by chance, which the seed decides,
+// instead of to the one that has been ready for longest. 0: not any more.
+void leati_scheduler_shuffle(leati_scheduler *scheduler, uint64_t seed);
+// Whether `candidate` may have turns while `waiting` is in the middle of one. All may unless this
+// is set. What one waits for others must be able to bring about without it: the one that waits
+// cannot go on before those that run meanwhile have ended their turns.
+typedef bool (*leati_may_run_fn)(void *user, const leati_runnable *waiting,
+                                 const leati_runnable *candidate);
+void leati_scheduler_set_may_run(leati_scheduler *scheduler, leati_may_run_fn may_run, void *user);
+// Gives one turn; NULL when nothing is ready, otherwise the runnable, of which only the address may
+// be used if it has ended. May be called from inside a turn.
+leati_runnable *leati_scheduler_step(leati_scheduler *scheduler);
 
 #endif

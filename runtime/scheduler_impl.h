@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the parts of the scheduler share: queues and threads (scheduler.c), waiting and lending
-// (lend.c), the monitor (monitor.c).
+// (lend.c), the monitor (monitor.c), doing without threads (step.c).
 #ifndef LEATI_RUNTIME_SCHEDULER_IMPL_H
 #define LEATI_RUNTIME_SCHEDULER_IMPL_H
 
@@ -71,6 +71,11 @@ struct leati_scheduler {
     leati_worker *workers; // the shared ones
     pthread_t monitor;
     bool monitor_started;
+    bool stepped; // there is one worker, and no thread
+    // Of a stepped scheduler, its owner's.
+    uint64_t random; // 0: turns are given in order
+    leati_may_run_fn may_run;
+    void *may_run_user;
     // Atomic.
     _Atomic uint32_t sleepers; // shared workers whose holder sleeps
     _Atomic bool stopping;
@@ -83,6 +88,15 @@ struct leati_scheduler {
     uint32_t thread_count;
     uint32_t own_count; // workers that are not shared
 };
+
+// Allocates a scheduler with workers that nobody serves yet. Destroyed as any.
+LEAT_MUST_USE leat_err leati_scheduler_alloc(const leat_allocator *allocator, uint32_t workers,
+                                             leati_scheduler **scheduler);
+// Gives a turn to a runnable that has been taken out of its queue.
+void leati_runnable_turn(leati_runnable *runnable);
+// leati_scheduler_wait of a stepped scheduler.
+leat_err leati_step_wait(leati_runnable *runnable, bool (*ready)(void *), void *arg,
+                         bool (*stop)(void *), void *stop_arg);
 
 // The thread of a scheduler that the caller is.
 leati_thread *leati_thread_self(void);

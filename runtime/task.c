@@ -20,6 +20,12 @@ enum {
     FLUSH_APART_NS = 20000
 };
 
+// Turns that take a given number of records, whatever time that needs.
+static bool is_stepped(const leati_task *t)
+{
+    return t->job->runtime->turn_records > 0;
+}
+
 bool leati_task_is_stopping(const leati_task *t)
 {
     return atomic_load_explicit(&t->job->stopping, memory_order_acquire);
@@ -100,6 +106,11 @@ static leat_err wait_mid_record(leati_waiter *waiter, bool (*ready)(void *), voi
     account(t, LEATI_GAP_HARD);
     leat_err err = leati_scheduler_wait(&t->run, ready, arg, task_stops, t);
     account(t, LEATI_GAP_READY);
+    if (err == LEAT_EAGAIN)
+        return leati_ctx_error(
+            &t->chain.ctx[0], LEAT_ENOBUFS,
+            "in the middle of a record it waits for room in its output, which no "
+            "task that is ready can make");
     if (err == LEAT_ETHREAD || err == LEAT_ENOMEM)
         leati_ctx_error(&t->chain.ctx[0], err,
                         "no thread for the worker's other tasks while this one waits");
@@ -140,7 +151,7 @@ static void flush_writers(leati_task *t)
 // looks again.
 static bool flushed_just_now(const leati_task *t)
 {
-    return t->flushed_ns && leati_clock_ns() - t->flushed_ns < FLUSH_APART_NS;
+    return t->flushed_ns && !is_stepped(t) && leati_clock_ns() - t->flushed_ns < FLUSH_APART_NS;
 }
 
 static leat_err sleep_idle(leati_task *t, leati_turn *turn)
@@ -206,7 +217,7 @@ static leat_err run_batches(leati_task *t, leati_step *step)
         leat_err err = t->is_mixed    ? leati_mixed_step(t, t->batch, step)
                        : t->is_source ? leati_source_step(t, t->batch, step)
                                       : leati_input_step(t, t->batch, step);
-        if (err || *step != LEATI_STEP_MORE)
+        if (err || *step != LEATI_STEP_MORE || is_stepped(t))
             return err;
         int64_t now = leati_clock_ns();
         adapt_batch(t, now - before);
@@ -261,7 +272,7 @@ static leat_err end_operators(leati_task *t, leati_turn *turn)
         if (err == LEAT_EAGAIN) {
             if (!leati_task_output_available(t))
                 return sleep_blocked(t, turn);
-            if (leati_clock_ns() - start >= TURN_NS)
+            if (is_stepped(t) || leati_clock_ns() - start >= TURN_NS)
                 return LEAT_OK;
             continue;
         }
@@ -381,7 +392,7 @@ static leati_turn task_turn(leati_runnable *run)
     leati_task *t = leati_task_of_runnable(run);
     account(t, LEATI_GAP_READY);
     t->next_gap = LEATI_GAP_READY;
-    t->hurry = leati_scheduler_hurry();
+    t->hurry = leati_scheduler_hurry(run->scheduler);
     leati_turn turn = LEATI_TURN_AGAIN;
     leat_err err = run_stage(t, &turn);
     // A failure that a user function did not pass on is still one.
@@ -431,7 +442,7 @@ leat_err leati_task_init(leati_task *t, leat_job *job, const leat_allocator *all
     t->vertex = vertex;
     t->subtask = subtask;
     t->is_source = vertex->ops[0].node->flags & LEATI_NODE_SOURCE;
-    t->batch = BATCH_FIRST;
+    t->batch = is_stepped(t) ? job->runtime->turn_records : BATCH_FIRST;
     leati_mailbox_init(&t->mailbox);
     leati_runnable_init(&t->run, job->runtime->scheduler, home, task_turn, task_ended);
     stamp(t, leati_clock_ns());
