@@ -95,7 +95,8 @@ static leat_err check_identity(leati_file_reader *reader)
 static leat_err open_file(leati_file_reader *reader)
 {
     const leati_file *file = reader->split.file;
-    if (strcmp(file->path, "-") == 0) {
+    reader->owns_fd = strcmp(file->path, "-") != 0;
+    if (!reader->owns_fd) {
         reader->fd = STDIN_FILENO;
         return LEAT_OK;
     }
@@ -147,7 +148,7 @@ leat_err leati_file_reader_open(leati_file_reader *reader, const leati_file_spli
 
 void leati_file_reader_close(leati_file_reader *reader)
 {
-    if (reader->fd >= 0 && strcmp(reader->split.file->path, "-") != 0)
+    if (reader->fd >= 0 && reader->owns_fd)
         close(reader->fd);
     reader->fd = -1;
     leati_inflate_destroy(&reader->inflate);
@@ -235,7 +236,7 @@ static leat_err read_some(leati_file_reader *reader, void *to, size_t room, size
 
 static leat_err fill_plain(leati_file_reader *reader, size_t room)
 {
-    size_t got;
+    size_t got = 0;
     leat_err err = read_some(reader, reader->buffer + reader->filled, room, &got);
     if (err != LEAT_OK)
         return err;
@@ -252,7 +253,7 @@ static leat_err fill_inflate(leati_file_reader *reader, size_t room)
     leat_err err =
         leati_inflate_run(reader->inflate, &reader->unpacked, &to, &room, why, sizeof why);
     if (err == LEAT_OK && to == begun && reader->unpacked.size == 0) {
-        size_t got;
+        size_t got = 0;
         err = read_some(reader, reader->packed, PACKED_BYTES, &got);
         if (err != LEAT_OK)
             return err;
@@ -303,7 +304,10 @@ static bool can_tell_mark(const leati_file_reader *reader)
 {
     if (reader->ended || reader->filled >= BYTE_ORDER_MARK_MAX)
         return true;
-    return reader->filled > 0 && !memchr("\xef\xfe\xff\0", reader->buffer[0], 4);
+    if (reader->filled == 0)
+        return false;
+    unsigned char first = (unsigned char)reader->buffer[0];
+    return first != 0xef && first != 0xfe && first != 0xff && first != 0;
 }
 
 static leati_read pass_mark(leati_file_reader *reader, leat_parse_error *error)

@@ -45,6 +45,7 @@ typedef struct leati_file_reader {
     leati_file_split split;
     int64_t end; // of the split, INT64_MAX when that is the file's
     int fd;
+    bool owns_fd; // it is not standard input's
     leati_file_stage stage;
     bool seekable; // read at positions
     bool ended;    // the file has no more bytes

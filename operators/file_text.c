@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text as a file format: its lines.
+#include <stdio.h>
 #include <string.h>
 
 #include "leat/file_source.h"
@@ -17,7 +18,7 @@ static leat_err text_check(const leat_file_format *format, const leat_type *type
 {
     if (leat_type_equal(type, leat_type_scalar(LEAT_STR)))
         return LEAT_OK;
-    strcpy(error->text, "lines are records of the type str");
+    snprintf(error->text, sizeof error->text, "lines are records of the type str");
     return LEAT_ETYPE;
 }
 

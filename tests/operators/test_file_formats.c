@@ -40,7 +40,8 @@ static leat_file_result fixed_next(void *reader, const leat_file_text *text, siz
         return LEAT_FILE_RECORD;
     }
     error->offset = 0;
-    strcpy(error->text, text->size < WIDTH ? "the record is cut off" : "it is marked as bad");
+    snprintf(error->text, sizeof error->text, "%s",
+             text->size < WIDTH ? "the record is cut off" : "it is marked as bad");
     return LEAT_FILE_BAD;
 }
 
