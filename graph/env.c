@@ -136,6 +136,16 @@ leat_err leat_env_check(leat_env *env)
     return leati_fault_first(env);
 }
 
+size_t leati_graph_node_count(const leat_env *env)
+{
+    return env->node_count;
+}
+
+leati_node *leati_graph_node(leat_env *env, size_t index)
+{
+    return env->nodes[index];
+}
+
 const leat_env_options *leati_env_options(const leat_env *env)
 {
     return &env->options;

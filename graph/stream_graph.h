@@ -167,6 +167,10 @@ const leati_node *leati_stream_maker(const leat_stream *stream);
 // by structure, so C structs may differ.
 bool leati_type_same_layout(const leat_type *a, const leat_type *b);
 
+// The nodes so far, in the order of creation.
+size_t leati_graph_node_count(const leat_env *env);
+leati_node *leati_graph_node(leat_env *env, size_t index);
+
 // For those who run the graph.
 const leat_env_options *leati_env_options(const leat_env *env);
 struct leati_config;

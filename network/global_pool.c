@@ -348,6 +348,14 @@ void leati_global_withdraw(leati_global_pool *global, leati_local_pool *pool)
     pthread_mutex_unlock(&global->lock);
 }
 
+void leati_global_pool_refuse(leati_global_pool *global, uint64_t nth, uint64_t count)
+{
+    global->refusing = nth > 0;
+    global->refused = false;
+    global->refuse_after = nth > 0 ? nth - 1 : 0;
+    global->refuse_count = count;
+}
+
 leati_segment *leati_global_take(leati_global_pool *global, leati_local_pool *pool, uint32_t beyond)
 {
     if (held_by(pool) >= limit_of(pool) + beyond)

@@ -78,7 +78,9 @@ void leati_local_pool_trim(leati_local_pool *pool)
 
 leati_segment *leati_local_pool_request(leati_local_pool *pool, bool overdraft)
 {
-    if (LEAT_UNLIKELY(pool->ended))
+    // Who asks for an overdraft has just looked in vain.
+    leati_global_pool *global = pool->global;
+    if (LEAT_UNLIKELY(pool->ended || (overdraft ? global->refused : leati_global_refuses(global))))
         return NULL;
     leati_local_pool_trim(pool);
     if (!pool->idle)
@@ -87,7 +89,7 @@ leati_segment *leati_local_pool_request(leati_local_pool *pool, bool overdraft)
     if (segment)
         pool->idle = segment->next;
     else
-        segment = leati_global_take(pool->global, pool, overdraft ? pool->overdraft : 0);
+        segment = leati_global_take(global, pool, overdraft ? pool->overdraft : 0);
     if (!segment)
         return NULL;
     leati_unpoison(segment->data, segment->size);
@@ -103,7 +105,7 @@ leati_segment *leati_local_pool_request(leati_local_pool *pool, bool overdraft)
 
 bool leati_local_pool_available(leati_local_pool *pool)
 {
-    if (LEAT_UNLIKELY(pool->ended))
+    if (LEAT_UNLIKELY(pool->ended || leati_global_refuses(pool->global)))
         return false;
     leati_local_pool_trim(pool);
     if (!pool->idle)

@@ -26,6 +26,11 @@ struct leati_global_pool {
     size_t mapped;
     leati_segment *segments; // descriptors; those from `fresh` on are not initialised yet
 
+    // Of tests, and never written in a pool that threads share: how many looks for a segment until
+    // the first that fails, how many fail from there on, and whether the last one has.
+    bool refusing, refused;
+    uint64_t refuse_after, refuse_count;
+
     pthread_mutex_t lock;
     pthread_cond_t unpinned; // some pool's `pins` has become 0
     // Under the lock.
@@ -75,6 +80,19 @@ struct leati_local_pool {
 static inline leati_segment *leati_pool_closed_mark(const leati_local_pool *pool)
 {
     return (leati_segment *)(void *)(uintptr_t)pool;
+}
+
+// Whether this look for a segment is one that a test has asked to fail.
+static inline bool leati_global_refuses(leati_global_pool *global)
+{
+    if (LEAT_LIKELY(!global->refusing))
+        return false;
+    global->refused = global->refuse_after == 0 && global->refuse_count > 0;
+    if (global->refuse_after > 0)
+        global->refuse_after--;
+    else if (global->refuse_count > 0)
+        global->refuse_count--;
+    return global->refused;
 }
 
 // LEAT_ENOBUFS when the minimum was not promised.

@@ -113,5 +113,7 @@ void leati_scheduler_set_may_run(leati_scheduler *scheduler, leati_may_run_fn ma
 // Gives one turn; NULL when nothing is ready, otherwise the runnable, of which only the address may
 // be used if it has ended. May be called from inside a turn.
 leati_runnable *leati_scheduler_step(leati_scheduler *scheduler);
+// Whether anything is ready.
+bool leati_scheduler_is_ready(const leati_scheduler *scheduler);
 
 #endif

@@ -71,6 +71,7 @@ static leati_runnable *choose_locked(leati_scheduler *s, const leati_runnable *w
     if (!chosen)
         return NULL;
     *at = chosen->next;
+    atomic_fetch_sub_explicit(&w->length, 1, memory_order_relaxed);
     w->tail = NULL;
     for (leati_runnable *r = w->head; r; r = r->next)
         w->tail = r;
@@ -91,6 +92,11 @@ static leati_runnable *step(leati_scheduler *s, const leati_runnable *waiting)
 leati_runnable *leati_scheduler_step(leati_scheduler *s)
 {
     return step(s, NULL);
+}
+
+bool leati_scheduler_is_ready(const leati_scheduler *s)
+{
+    return atomic_load_explicit(&s->workers[0].length, memory_order_acquire) > 0;
 }
 
 leat_err leati_step_wait(leati_runnable *r, bool (*ready)(void *), void *arg, bool (*stop)(void *),

@@ -31,6 +31,7 @@
 #include "leat/side_output.h"
 #include "leat/socket.h"
 #include "leat/stream.h"
+#include "leat/testing.h"
 #include "leat/type.h"
 
 #endif
