@@ -2,16 +2,11 @@
 // leat_generate: records computed from their indices, at a rate or as fast as they can be made.
 #include "leat/generator.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/timerfd.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/thread.h"
 #include "operators/builder.h"
 #include "operators/pace.h"
 #include "runtime/context.h"
@@ -31,7 +26,6 @@ typedef struct generator_operator {
     int64_t next;    // the index of the next record
     int64_t end;     // the first index that is not generated
     leati_pace pace; // with a rate
-    int timer_fd;    // with a rate
     size_t size_bytes;
     _Alignas(max_align_t) char record[];
 } generator_operator;
@@ -46,12 +40,8 @@ static leat_err generator_open(leat_operator *self)
     generator_operator *op = (generator_operator *)self;
     op->next = leat_ctx_subtask(self->ctx);
     op->end = op->config->count == LEAT_UNBOUNDED ? INT64_MAX : op->config->count;
-    if (!is_paced(op))
-        return LEAT_OK;
-    op->pace = (leati_pace){.per_second = op->config->per_second, .start_ns = leati_clock_ns()};
-    op->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (op->timer_fd < 0)
-        return leati_ctx_error(self->ctx, LEAT_EIO, "no timer: %s", strerror(errno));
+    op->pace =
+        (leati_pace){.per_second = op->config->per_second, .start_ns = leat_ctx_now_ns(self->ctx)};
     return LEAT_OK;
 }
 
@@ -72,25 +62,13 @@ static leat_err generate_one(generator_operator *op, leat_out *out)
                                 result);
 }
 
-// Has poll called again when the next record is due, or a little later.
-static leat_err await_next(generator_operator *op, int64_t now_ns)
-{
-    int64_t wake_ns = leati_pace_wake_ns(&op->pace, op->next, now_ns);
-    struct itimerspec when = {
-        .it_value = {.tv_sec = wake_ns / 1000000000, .tv_nsec = wake_ns % 1000000000}};
-    // This also takes back an expiry that has not been waited for.
-    if (timerfd_settime(op->timer_fd, TFD_TIMER_ABSTIME, &when, NULL) != 0)
-        return leati_ctx_error(op->base.ctx, LEAT_EIO, "setting the timer: %s", strerror(errno));
-    return leat_ctx_wait_readable(op->base.ctx, op->timer_fd);
-}
-
 static leat_err generator_poll(leat_operator *self, leat_out *out, uint32_t max_records,
                                leat_poll *state)
 {
     generator_operator *op = (generator_operator *)self;
     int64_t now_ns = 0;
     if (is_paced(op) && op->next < op->end) {
-        now_ns = leati_clock_ns();
+        now_ns = leat_ctx_now_ns(self->ctx);
         leati_pace_forgive(&op->pace, op->next, now_ns);
     }
     leat_err err = LEAT_OK;
@@ -106,22 +84,16 @@ static leat_err generator_poll(leat_operator *self, leat_out *out, uint32_t max_
     }
     leat_ctx_count_in(self->ctx, records, records * op->size_bytes);
     *state = op->next >= op->end ? LEAT_POLL_END : due ? LEAT_POLL_MORE : LEAT_POLL_WAIT;
-    return err || *state != LEAT_POLL_WAIT ? err : await_next(op, now_ns);
-}
-
-static void generator_dispose(leat_operator *self)
-{
-    generator_operator *op = (generator_operator *)self;
-    if (op->timer_fd >= 0)
-        close(op->timer_fd);
-    leati_operator_dispose(self);
+    if (*state == LEAT_POLL_WAIT)
+        leat_ctx_wake_at(self->ctx, leati_pace_wake_ns(&op->pace, op->next, now_ns));
+    return err;
 }
 
 static const leat_operator_ops generator_ops = {
     .kind = "source: generator",
     .open = generator_open,
     .poll = generator_poll,
-    .dispose = generator_dispose,
+    .dispose = leati_operator_dispose,
 };
 
 static leat_err generator_create(const leat_factory *factory, leat_ctx *ctx, leat_operator **op)
@@ -132,7 +104,6 @@ static leat_err generator_create(const leat_factory *factory, leat_ctx *ctx, lea
         return LEAT_ENOMEM;
     made->config = factory->config;
     made->size_bytes = size;
-    made->timer_fd = -1;
     *op = &made->base;
     return LEAT_OK;
 }

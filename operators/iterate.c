@@ -7,10 +7,6 @@
 // bounded by an error, and a loop that does not amplify must never get there.
 #include "leat/iterate.h"
 
-#include <sys/timerfd.h>
-#include <unistd.h>
-
-#include "base/thread.h"
 #include "operators/builder.h"
 #include "operators/loop.h"
 #include "runtime/context.h"
@@ -59,7 +55,7 @@ static leat_err head_input_ended(leat_operator *self, uint32_t input, leat_out *
     const head_operator *op = (const head_operator *)self;
     if (input == 0) {
         op->lane->outside_ended = true;
-        op->lane->quiet_ns = leati_clock_ns();
+        op->lane->quiet_ns = leat_ctx_now_ns(self->ctx);
     }
     return LEAT_OK;
 }
@@ -89,15 +85,11 @@ typedef struct back_operator {
     leat_operator base;
     const leati_loop_config *config;
     leati_loop_lane *lane;
-    int timer; // a timerfd, or -1
 } back_operator;
 
 static leat_err back_open(leat_operator *self)
 {
     back_operator *op = (back_operator *)self;
-    op->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (op->timer < 0)
-        return leati_ctx_error(self->ctx, LEAT_EIO, "a timer for the loop cannot be made");
     leat_err err = leati_loop_lane_of(self->ctx, op->config, &op->lane);
     if (!err)
         leati_loop_attach(op->lane, leat_ctx_waker(self->ctx));
@@ -120,33 +112,22 @@ static leat_err emit_back(back_operator *op, leat_out *out, uint32_t most)
         count++;
     }
     leat_ctx_count_in(op->base.ctx, count, queue->at - before);
-    op->lane->quiet_ns = leati_clock_ns();
+    op->lane->quiet_ns = leat_ctx_now_ns(op->base.ctx);
     return err;
 }
 
-static leat_err wake_in(back_operator *op, int64_t ns)
-{
-    struct itimerspec when = {
-        .it_value = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 + 1}};
-    if (when.it_value.tv_nsec > 999999999)
-        when.it_value.tv_nsec = 999999999;
-    if (timerfd_settime(op->timer, 0, &when, NULL) != 0)
-        return leati_ctx_error(op->base.ctx, LEAT_EIO, "the loop's timer cannot be set");
-    return leat_ctx_wait_readable(op->base.ctx, op->timer);
-}
-
 // Nothing has come back: the loop ends when that has lasted for long enough.
-static leat_err wait_for_more(back_operator *op, leat_poll *state)
+static void wait_for_more(back_operator *op, leat_poll *state)
 {
     const leati_loop_lane *lane = op->lane;
     *state = LEAT_POLL_WAIT;
     if (!lane->outside_ended || op->config->max_wait_ms == 0)
-        return LEAT_OK;
-    int64_t left_ns = lane->quiet_ns + op->config->max_wait_ms * 1000000 - leati_clock_ns();
-    if (left_ns > 0)
-        return wake_in(op, left_ns);
-    *state = leati_loop_close(op->lane) ? LEAT_POLL_END : LEAT_POLL_MORE;
-    return LEAT_OK;
+        return;
+    int64_t over_ns = lane->quiet_ns + op->config->max_wait_ms * 1000000;
+    if (leat_ctx_now_ns(op->base.ctx) < over_ns)
+        leat_ctx_wake_at(op->base.ctx, over_ns);
+    else
+        *state = leati_loop_close(op->lane) ? LEAT_POLL_END : LEAT_POLL_MORE;
 }
 
 static leat_err back_poll(leat_operator *self, leat_out *out, uint32_t max_records,
@@ -156,7 +137,8 @@ static leat_err back_poll(leat_operator *self, leat_out *out, uint32_t max_recor
     *state = LEAT_POLL_MORE;
     if (leati_record_queue_has_next(&op->lane->queue) || leati_loop_take(op->lane))
         return emit_back(op, out, max_records);
-    return wait_for_more(op, state);
+    wait_for_more(op, state);
+    return LEAT_OK;
 }
 
 static void back_dispose(leat_operator *self)
@@ -164,8 +146,6 @@ static void back_dispose(leat_operator *self)
     back_operator *op = (back_operator *)self;
     if (op->lane)
         leati_loop_attach(op->lane, NULL);
-    if (op->timer >= 0)
-        close(op->timer);
     leati_operator_dispose(self);
 }
 
@@ -182,7 +162,6 @@ static leat_err back_create(const leat_factory *factory, leat_ctx *ctx, leat_ope
     if (!made)
         return LEAT_ENOMEM;
     made->config = factory->config;
-    made->timer = -1;
     *op = &made->base;
     return LEAT_OK;
 }
