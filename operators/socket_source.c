@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // leat_read_socket: what a server sends, taken apart at a delimiter.
 //
-// The source is in one of four states, and in each has one descriptor to wait for: the dial's, the
-// connection, a timer, or none. Cancelling wakes the task, so that no wait need look for it.
+// The source is in one of four states, and in each waits for one thing: the dial's descriptor, the
+// connection, a time, or nothing. Cancelling wakes the task, so that no wait need look for it.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -39,10 +37,10 @@ typedef struct socket_source {
     const source_config *config;
     source_state state;
     leati_dial dial;
-    int fd;        // READING
-    int timer_fd;  // for pauses, or -1
-    int epoll_fd;  // becomes readable when a descriptor is writable, or -1
-    int32_t tries; // to connect again since records have passed
+    int fd;          // READING
+    int64_t dial_ns; // PAUSING: when that is over
+    int epoll_fd;    // becomes readable when a descriptor is writable, or -1
+    int32_t tries;   // to connect again since records have passed
     bool was_connected;
     bool rest_given;
     size_t most_bytes; // of a record
@@ -75,13 +73,11 @@ static leat_err await_writable(socket_source *op, int fd)
 
 static leat_err pause_before_retry(socket_source *op)
 {
-    int64_t delay_ms = op->config->retry_delay_ms;
-    struct itimerspec when = {
-        .it_value = {.tv_sec = delay_ms / 1000, .tv_nsec = delay_ms % 1000 * 1000000}};
-    if (op->timer_fd < 0)
-        op->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (op->timer_fd < 0 || timerfd_settime(op->timer_fd, 0, &when, NULL) != 0)
-        return system_error(op, "waiting before connecting again");
+    int64_t delay_ns;
+    // More than there is time for is for ever.
+    if (__builtin_mul_overflow(op->config->retry_delay_ms, 1000000, &delay_ns) ||
+        __builtin_add_overflow(leat_ctx_now_ns(op->base.ctx), delay_ns, &op->dial_ns))
+        op->dial_ns = INT64_MAX;
     op->tries++;
     op->state = PAUSING;
     return LEAT_OK;
@@ -163,15 +159,14 @@ static leat_err read_some(socket_source *op, leat_poll *state)
     return leat_ctx_wait_readable(op->base.ctx, op->fd);
 }
 
-static leat_err go_on_pausing(socket_source *op, leat_poll *state)
+static void go_on_pausing(socket_source *op, leat_poll *state)
 {
-    uint64_t expiries;
-    if (read(op->timer_fd, &expiries, sizeof expiries) > 0) {
+    if (leat_ctx_now_ns(op->base.ctx) >= op->dial_ns) {
         op->state = DIALING;
-        return LEAT_OK;
+        return;
     }
     *state = LEAT_POLL_WAIT;
-    return leat_ctx_wait_readable(op->base.ctx, op->timer_fd);
+    leat_ctx_wake_at(op->base.ctx, op->dial_ns);
 }
 
 static leat_err go_on(socket_source *op, leat_poll *state)
@@ -182,7 +177,8 @@ static leat_err go_on(socket_source *op, leat_poll *state)
     case READING:
         return read_some(op, state);
     case PAUSING:
-        return go_on_pausing(op, state);
+        go_on_pausing(op, state);
+        return LEAT_OK;
     default:
         *state = LEAT_POLL_END;
         return LEAT_OK;
@@ -228,7 +224,7 @@ static leat_err source_poll(leat_operator *self, leat_out *out, uint32_t max_rec
 static void source_dispose(leat_operator *self)
 {
     socket_source *op = (socket_source *)self;
-    int fds[] = {op->fd, op->timer_fd, op->epoll_fd};
+    int fds[] = {op->fd, op->epoll_fd};
     leati_dial_reset(&op->dial);
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         if (fds[i] >= 0)
@@ -250,7 +246,7 @@ static leat_err source_create(const leat_factory *factory, leat_ctx *ctx, leat_o
     if (!made)
         return LEAT_ENOMEM;
     made->config = config;
-    made->fd = made->timer_fd = made->epoll_fd = -1;
+    made->fd = made->epoll_fd = -1;
     made->most_bytes =
         (size_t)leati_config_get(leati_ctx_config(ctx), LEATI_CONFIG_MAX_RECORD_SIZE);
     leati_dial_init(&made->dial, config->host, config->port);
