@@ -4,15 +4,13 @@
 //     leat run custom_source_sink.so -- 5 100 ticks.txt
 //
 // The source ticks so many times, once in so many milliseconds, in each of its subtasks. It shares
-// its thread with others, so it never waits itself: it asks to be called again when its timer has
-// something to read. The sink writes a line for each tick to a file.
+// its thread with others, so it never waits itself: it asks to be called again when the next tick
+// is due. The sink writes a line for each tick to a file.
 #include <inttypes.h>
 #include <leat/leat.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
 
 typedef struct {
     int64_t subtask, number;
@@ -30,21 +28,18 @@ typedef struct {
 typedef struct {
     leat_operator base; // comes first in every operator
     const settings *settings;
-    int timer;         // -1 while there is none
-    int64_t due, next; // ticks that have fallen due and not been emitted; the number of the next
+    int64_t next, due_ns; // the next tick's number, and when it is due
 } ticker;
+
+static void schedule_next(ticker *t, int64_t after_ns)
+{
+    t->next++;
+    t->due_ns = after_ns + t->settings->interval_ms * 1000000;
+}
 
 static leat_err ticker_open(leat_operator *self)
 {
-    ticker *t = (ticker *)self;
-    long ms = (long)t->settings->interval_ms;
-    struct timespec each = {ms / 1000, ms % 1000 * 1000000};
-    struct itimerspec when = {.it_interval = each, .it_value = each};
-    t->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (t->timer < 0 || timerfd_settime(t->timer, 0, &when, NULL) != 0) {
-        leat_fail(self->ctx, "a timer cannot be had");
-        return LEAT_EUSER;
-    }
+    schedule_next((ticker *)self, leat_ctx_now_ns(self->ctx));
     return LEAT_OK;
 }
 
@@ -52,30 +47,29 @@ static leat_err ticker_poll(leat_operator *self, leat_out *out, uint32_t max_rec
                             leat_poll *state)
 {
     ticker *t = (ticker *)self;
-    uint64_t expired;
-    if (t->due == 0 && read(t->timer, &expired, sizeof expired) == (ssize_t)sizeof expired)
-        t->due = (int64_t)expired;
-    for (uint32_t i = 0; i < max_records && t->due > 0 && t->next <= t->settings->count; i++) {
+    int64_t now_ns = leat_ctx_now_ns(self->ctx), count = t->settings->count;
+    for (uint32_t i = 0; i < max_records && t->due_ns <= now_ns && t->next <= count; i++) {
         tick made = {leat_ctx_subtask(self->ctx), t->next};
         leat_err err = leat_collect(out, &made);
         if (err != LEAT_OK)
             return err;
-        t->next++;
-        t->due--;
+        schedule_next(t, t->due_ns);
     }
-    *state = t->next > t->settings->count ? LEAT_POLL_END
-             : t->due > 0                 ? LEAT_POLL_MORE
-                                          : LEAT_POLL_WAIT;
-    return *state == LEAT_POLL_WAIT ? leat_ctx_wait_readable(self->ctx, t->timer) : LEAT_OK;
+    if (t->next > count) {
+        *state = LEAT_POLL_END;
+    } else if (t->due_ns <= now_ns) {
+        *state = LEAT_POLL_MORE;
+    } else {
+        *state = LEAT_POLL_WAIT;
+        leat_ctx_wake_at(self->ctx, t->due_ns);
+    }
+    return LEAT_OK;
 }
 
 // Called whatever has happened; the only hook that is after a failure.
 static void ticker_dispose(leat_operator *self)
 {
-    ticker *t = (ticker *)self;
-    if (t->timer >= 0)
-        close(t->timer);
-    free(t);
+    free(self);
 }
 
 static const leat_operator_ops ticker_ops = {
@@ -90,8 +84,7 @@ static leat_err ticker_create(const leat_factory *factory, leat_ctx *ctx, leat_o
     ticker *made = calloc(1, sizeof *made);
     if (!made)
         return LEAT_ENOMEM;
-    *made = (ticker){.base = {.ops = &ticker_ops}, .settings = factory->config, .timer = -1};
-    made->next = 1;
+    *made = (ticker){.base = {.ops = &ticker_ops}, .settings = factory->config};
     *op = &made->base;
     return LEAT_OK;
 }
