@@ -139,10 +139,31 @@ Test(generator, each_index_is_generated_once)
 
 Test(generator, each_index_is_generated_once_at_a_rate)
 {
-    expect_each_once(100, 1000, 3);
     expect_each_once(20000, 1e5, 4);
     expect_each_once(1, 1e-3, 2); // the first is due at once
     expect_each_once(0, 1, 2);
+}
+
+// Both subtasks wake every 10 ms and emit what is due by then: by the time t all records up to
+// t * rate, counted from the one that is due at 0.
+Test(generator, records_come_when_they_are_due)
+{
+    static const double rates[] = {100, 250, 1000, 0.5};
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+        leat_harness *h;
+        cr_assert_eq(leat_harness_create(NULL, &h), LEAT_OK);
+        leat_env *env = leat_harness_env(h);
+        leat_env_set_parallelism(env, 2);
+        leat_test_output(leat_generate(env, generate, LEAT_UNBOUNDED, rates[i], NUMBER), "out");
+        cr_assert_eq(leat_harness_run(h), LEAT_OK);
+        for (int64_t ms = 0; ms <= 6000; ms += 500) {
+            int64_t due = (int64_t)((double)ms * rates[i] / 1000) + 1;
+            cr_assert_eq((int64_t)leat_harness_count(h, "out"), due, "%" PRId64 " ms, %g a second",
+                         ms, rates[i]);
+            cr_assert_eq(leat_harness_advance(h, 500 * (int64_t)MS), LEAT_OK);
+        }
+        leat_harness_destroy(&h);
+    }
 }
 
 // Without an end, until the job is cancelled; the second one sleeps for hours after its first

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdatomic.h>
-#include <unistd.h>
 
 #include "run.h"
+
+static const int64_t MS = 1000000;
 
 static const leat_tag again = {.name = "again", .type = &leat_scalar_types[LEAT_I64]};
 
@@ -101,26 +102,45 @@ static int copy(leat_ctx *ctx, const void *in, void *out)
     return 0;
 }
 
+// Takes 150 ms, in which the rest of the job goes on.
 static int slowly(leat_ctx *ctx, const void *in, leat_out *out)
 {
-    leat_blocking_begin(ctx);
-    usleep(150000);
-    leat_blocking_end(ctx);
-    return leat_collect(out, in);
+    leat_harness *h = leat_ctx_user_data(ctx);
+    return leat_harness_advance(h, 150 * MS) || leat_collect(out, in);
 }
 
 Test(iterate, what_comes_back_too_late_is_not_lost_silently)
 {
-    run r;
-    leat_env *env = run_begin(&r, 1);
-    leat_stream *loop = leat_iterate(leat_sequence(env, 1, 1), 10);
-    leat_close_with(loop, leat_flat_map(leat_rebalance(loop), slowly, number()));
-    cr_expect_eq(run_execute(&r), LEAT_ESTATE);
-    cr_expect(strstr(r.failure,
-                     "a record comes back to \"iterate\" after the loop has ended: its longest "
-                     "wait, 10 ms, is too short"),
-              "%s", r.failure);
-    run_end(&r);
+    leat_harness *h;
+    cr_assert_eq(leat_harness_create(NULL, &h), LEAT_OK);
+    leat_stream *loop = leat_iterate(leat_sequence(leat_harness_env(h), 1, 1), 10);
+    leat_stream *late = leat_flat_map(leat_rebalance(loop), slowly, number());
+    leat_close_with(loop, leat_user_data(late, h));
+    cr_expect_eq(leat_harness_run(h), LEAT_ESTATE);
+    cr_expect_str_eq(
+        leat_harness_why(h),
+        "close_with (1/1): a record comes back to \"iterate\" after the loop has ended: "
+        "its longest wait, 10 ms, is too short");
+    leat_harness_destroy(&h);
+}
+
+Test(iterate, the_loop_ends_when_nothing_has_come_back_for_its_time)
+{
+    leat_harness *h;
+    cr_assert_eq(leat_harness_create(NULL, &h), LEAT_OK);
+    leat_stream *in = leat_test_input(leat_harness_env(h), "in", number());
+    leat_test_output(countdown(leat_harness_env(h), in, true), "out");
+    cr_assert_eq(leat_harness_feed(h, "in", &(int64_t){3}), LEAT_OK);
+    // While the outside goes on it does not end.
+    cr_assert_eq(leat_harness_advance(h, 5000 * MS), LEAT_OK);
+    cr_assert_eq(leat_harness_feed(h, "in", &(int64_t){2}), LEAT_OK);
+    cr_assert_eq(leat_harness_end(h, "in"), LEAT_OK);
+    cr_assert_eq(leat_harness_advance(h, 300 * MS - 1), LEAT_OK);
+    cr_assert_str_eq(leat_harness_text(h, "out"), "0\n0\n");
+    cr_assert_eq(leat_harness_advance(h, 1), LEAT_OK);
+    cr_assert_str_eq(leat_harness_text(h, "out"), "watermark max\nend\n");
+    cr_assert_eq(leat_job_get_state(leat_harness_job(h)), LEAT_JOB_FINISHED);
+    leat_harness_destroy(&h);
 }
 
 Test(iterate, what_could_never_come_round_is_a_fault)
@@ -128,8 +148,8 @@ Test(iterate, what_could_never_come_round_is_a_fault)
     run r;
     leat_env *env = run_begin(&r, 1);
     leat_stream *loop = leat_name(leat_iterate(leat_sequence(env, 1, 1), 10), "round");
-    leat_stream *first = leat_flat_map(leat_blocking_exchange(loop), slowly, number());
-    leat_stream *second = leat_buffer_timeout(leat_flat_map(first, slowly, number()), -1);
+    leat_stream *first = leat_flat_map(leat_blocking_exchange(loop), amplify, number());
+    leat_stream *second = leat_buffer_timeout(leat_flat_map(first, amplify, number()), -1);
     leat_close_with(loop, leat_rebalance(second));
     // Outside the loop both are allowed.
     leat_discard(leat_blocking_exchange(leat_buffer_timeout(leat_map(first, copy, number()), -1)));
@@ -213,23 +233,20 @@ Test(iterate, a_loop_without_end_can_be_stopped)
 
 Test(iterate, cancelling_ends_a_loop_that_waits_for_ever)
 {
-    run r;
-    leat_env *env = run_begin(&r, 2);
+    leat_harness *h;
+    cr_assert_eq(leat_harness_create(NULL, &h), LEAT_OK);
+    leat_env *env = leat_harness_env(h);
+    leat_env_set_parallelism(env, 2);
     leat_stream *loop = leat_iterate(leat_sequence(env, 1, 5), 0);
     leat_process_fns fns = {.element = subtract};
     leat_stream *less = leat_process(loop, &fns, number());
     leat_close_with(loop, leat_side_output(less, &again));
     leat_discard(less);
-    leat_runtime *runtime = NULL;
-    leat_job *job = NULL;
-    cr_assert_eq(leat_runtime_create(env, &runtime, NULL, 0), LEAT_OK);
-    cr_assert_eq(leat_start(runtime, env, &job), LEAT_OK);
-    cr_expect_eq(leat_job_wait(job, 50), LEAT_EAGAIN);
-    leat_job_cancel(job);
-    cr_expect_eq(leat_job_wait(job, -1), LEAT_ECANCELLED);
-    leat_job_destroy(&job);
-    leat_runtime_destroy(&runtime);
-    run_end(&r);
+    cr_expect_eq(leat_harness_advance(h, 3600000 * MS), LEAT_OK);
+    cr_expect_eq(leat_job_get_state(leat_harness_job(h)), LEAT_JOB_RUNNING);
+    leat_job_cancel(leat_harness_job(h));
+    cr_expect_eq(leat_harness_run(h), LEAT_ECANCELLED);
+    leat_harness_destroy(&h);
 }
 
 Test(iterate, wrong_uses_are_faults)
