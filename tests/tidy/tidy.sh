@@ -205,7 +205,7 @@ while read -r archive; do
         $0 ~ / O \.(data|bss)[^.[:alnum:]]/ { print archive object " " $NF }'
 done <"$work/archives" | rule 'the library has no writable globals'
 if [ -e "$build/libleat.so" ]; then
-    nm -D --defined-only "$build/libleat.so" | awk '$NF !~ /^leat_/ { print $NF }' |
+    nm -D --defined-only "$build/libleat.so" | awk '$NF !~ /^leat_/ && $2 != "A" { print $NF }' |
         rule 'libleat.so exports leat_ names only'
 else
     printf 'libleat.so is not there\n' | rule 'libleat.so exports leat_ names only'
