@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
+
 typedef struct unit {
     const char *name;
     int64_t factor;
@@ -71,6 +73,14 @@ const leati_config_info *leati_config_describe(leati_config_key key)
     return &infos[key];
 }
 
+leati_config_key leati_config_find(const char *name)
+{
+    leati_config_key key = 0;
+    while (key < LEATI_CONFIG_COUNT && strcmp(infos[key].name, name) != 0)
+        key++;
+    return key;
+}
+
 size_t leati_config_print(leati_config_key key, int64_t value, char *buffer, size_t size)
 {
     if (key_kinds[key] == FLAG)
@@ -135,48 +145,17 @@ static outcome read_value(kind of, const char *text, int64_t *value)
 
 // --- misspelt keys ---
 
-#define LONGEST_COMPARED 64
-
-// The number of insertions, deletions and replacements between two names of at most
-// LONGEST_COMPARED bytes.
-static size_t edit_distance(const char *a, const char *b)
-{
-    size_t row[LONGEST_COMPARED + 1];
-    size_t a_size = strlen(a), b_size = strlen(b);
-    for (size_t j = 0; j <= b_size; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= a_size; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= b_size; j++) {
-            size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            size_t inserted = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            row[j] = replaced < inserted ? replaced : inserted;
-        }
-    }
-    return row[b_size];
-}
-
-// A key of which `name` is a considerable part ("segment-size"), or the nearest one within a third
-// of its length; NULL when nothing is near.
+// A key of which `name` is a considerable part ("segment-size"), or the nearest one; NULL when
+// nothing is near.
 static const char *nearest_key(const char *name)
 {
-    size_t size = strlen(name);
-    if (size == 0 || size > LONGEST_COMPARED)
-        return NULL;
-    const char *nearest = NULL;
-    size_t best = size / 3 + 2;
+    const char *names[LEATI_CONFIG_COUNT];
     for (int key = 0; key < LEATI_CONFIG_COUNT; key++) {
-        if (size >= 5 && strstr(infos[key].name, name))
-            return infos[key].name;
-        size_t distance = edit_distance(name, infos[key].name);
-        if (distance < best) {
-            best = distance;
-            nearest = infos[key].name;
-        }
+        names[key] = infos[key].name;
+        if (strlen(name) >= 5 && strstr(names[key], name))
+            return names[key];
     }
-    return nearest;
+    return leati_nearest(name, names, LEATI_CONFIG_COUNT);
 }
 
 static leat_err refuse_key(const char *name, char *why, size_t why_size)
@@ -207,9 +186,7 @@ leat_err leati_config_set(leati_config *config, const char *name, const char *va
         snprintf(why, why_size, "a setting needs a name and a value");
         return LEAT_EINVAL;
     }
-    leati_config_key key = 0;
-    while (key < LEATI_CONFIG_COUNT && strcmp(infos[key].name, name) != 0)
-        key++;
+    leati_config_key key = leati_config_find(name);
     if (key == LEATI_CONFIG_COUNT)
         return refuse_key(name, why, why_size);
     int64_t number = 0;

@@ -67,6 +67,8 @@ typedef struct leati_config_info {
     int64_t preset, lowest, highest;
 } leati_config_info;
 const leati_config_info *leati_config_describe(leati_config_key key);
+// The key of exactly that name, or LEATI_CONFIG_COUNT.
+leati_config_key leati_config_find(const char *name);
 
 // Writes a value as the reference page does, "64 MiB", "100 ms", "true", as snprintf does.
 size_t leati_config_print(leati_config_key key, int64_t value, char *buffer, size_t size);

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "tools/style.h"
+
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 enum { LEVEL_COUNT = sizeof level_names / sizeof *level_names };
 
@@ -17,8 +19,8 @@ leat_log_level leati_log_level_wanted(void)
     for (size_t i = 0; i < LEVEL_COUNT; i++)
         if (!strcmp(wanted, level_names[i]))
             return (leat_log_level)i;
-    fprintf(stderr, "leat: LEAT_LOG=%s is none of error, warn, info, debug; it is taken as warn\n",
-            wanted);
+    leati_complain(NULL, "LEAT_LOG=%s is none of error, warn, info, debug; it is taken as warn",
+                   wanted);
     return LEAT_LOG_WARN;
 }
 

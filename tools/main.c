@@ -5,11 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/text.h"
+#include "base/nearest.h"
+#include "tools/style.h"
 #include "tools/verbs.h"
 
-static const leati_verb *const verbs[] = {&leati_verb_run, &leati_verb_plan, &leati_verb_config,
-                                          &leati_verb_version, &leati_verb_help};
+static const leati_verb *const verbs[] = {
+    &leati_verb_run,    &leati_verb_plan,    &leati_verb_new,  &leati_verb_build,
+    &leati_verb_config, &leati_verb_version, &leati_verb_help, &leati_verb_complete,
+};
 enum { VERB_COUNT = sizeof verbs / sizeof *verbs };
 
 const leati_verb *leati_verb_at(size_t index)
@@ -20,17 +23,18 @@ const leati_verb *leati_verb_at(size_t index)
 const leati_verb *leati_verb_find(const char *name)
 {
     const char *names[VERB_COUNT];
+    size_t count = 0;
     for (size_t i = 0; i < VERB_COUNT; i++) {
-        names[i] = verbs[i]->name;
-        if (!strcmp(name, names[i]))
+        if (!strcmp(name, verbs[i]->name))
             return verbs[i];
+        if (verbs[i]->summary)
+            names[count++] = verbs[i]->name;
     }
-    const char *nearest = leati_nearest(name, names, VERB_COUNT);
-    fprintf(stderr, "leat: there is no verb \"%s\"", name);
+    const char *nearest = leati_nearest(name, names, count);
     if (nearest)
-        fprintf(stderr, "; did you mean \"%s\"?\n", nearest);
+        leati_complain(NULL, "there is no verb \"%s\"; did you mean \"%s\"?", name, nearest);
     else
-        fprintf(stderr, "; `leat help` lists them\n");
+        leati_complain(NULL, "there is no verb \"%s\"; `leat help` lists them", name);
     return NULL;
 }
 
@@ -38,7 +42,7 @@ int leati_print_and_check(const char *text)
 {
     if (fputs(text, stdout) >= 0 && fflush(stdout) == 0)
         return LEATI_EXIT_OK;
-    fprintf(stderr, "leat: cannot write to standard output: %s\n", strerror(errno));
+    leati_complain(NULL, "cannot write to standard output: %s", strerror(errno));
     return LEATI_EXIT_FAILED;
 }
 
@@ -56,7 +60,7 @@ int main(int argc, char **argv)
 {
     fill_standard_descriptors();
     if (argc < 2) {
-        fputs("leat: a verb is missing, `leat run JOB.so` say; `leat help` lists them\n", stderr);
+        leati_complain(NULL, "a verb is missing, `leat run JOB.so` say; `leat help` lists them");
         return LEATI_EXIT_USAGE;
     }
     const char *name = argv[1];

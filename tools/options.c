@@ -7,71 +7,60 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "tools/text.h"
+#include "base/nearest.h"
+#include "tools/option_table.h"
+#include "tools/style.h"
 
-enum {
-    OPTION_WORKERS = 256, // above all letters
-    OPTION_STATS,
-    OPTION_NAME,
-    OPTION_FORMAT,
-    OPTION_JSON,
-    OPTION_DOT,
-};
-
-// Which verbs an option belongs to, by their names; NULL is every verb.
-typedef struct option_info {
-    const char *name;
-    int takes_value;
-    int code;
-    const char *verbs[3];
-} option_info;
-
-static const option_info known[] = {
-    {"parallelism", required_argument, 'p', {"run", "plan"}},
-    {"set", required_argument, 'D', {"run", "plan"}},
-    {"name", required_argument, OPTION_NAME, {"run", "plan"}},
-    {"workers", required_argument, OPTION_WORKERS, {"run"}},
-    {"stats", optional_argument, OPTION_STATS, {"run"}},
-    {"quiet", no_argument, 'q', {"run"}},
-    {"format", required_argument, OPTION_FORMAT, {"plan"}},
-    {"json", no_argument, OPTION_JSON, {"plan", "run"}},
-    {"dot", no_argument, OPTION_DOT, {"plan"}},
-    {"help", no_argument, 'h', {NULL}},
-};
-enum { KNOWN_COUNT = sizeof known / sizeof *known };
-static const char letters[] = ":p:D:qh";
+enum { OPTIONS_MAX = 32, LETTERS_MAX = 2 * OPTIONS_MAX + 2 };
 
 typedef struct parser {
     leati_options *options;
     const leati_verb *verb;
+    // The options of the verb, as getopt wants them.
+    const leati_option *known[OPTIONS_MAX];
+    struct option table[OPTIONS_MAX + 1];
+    size_t count;
+    char letters[LETTERS_MAX];
 } parser;
+
+static void add_known(parser *p, const leati_option *option)
+{
+    int takes = !option->value           ? no_argument
+                : option->value_optional ? optional_argument
+                                         : required_argument;
+    p->known[p->count] = option;
+    p->table[p->count++] = (struct option){option->name, takes, NULL, option->code};
+    size_t used = strlen(p->letters);
+    if (leati_option_letter(option))
+        snprintf(p->letters + used, sizeof p->letters - used, "%c%s", option->code,
+                 takes == required_argument ? ":" : "");
+}
+
+static void parser_init(parser *p, leati_options *options, const leati_verb *verb)
+{
+    *p = (parser){.options = options, .verb = verb, .letters = ":"};
+    const leati_option *option;
+    for (size_t i = 0; (option = leati_option_at(i)) && p->count < OPTIONS_MAX; i++)
+        if (leati_option_belongs(option, verb))
+            add_known(p, option);
+}
 
 LEAT_PRINTF(2, 3) static leati_exit wrong(const leati_verb *verb, const char *format, ...)
 {
+    char text[400];
     va_list args;
     va_start(args, format);
-    fprintf(stderr, "leat %s: ", verb->name);
-    vfprintf(stderr, format, args);
-    fprintf(stderr, " (see `leat help %s`)\n", verb->name);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    leati_complain(verb->name, "%s (see `leat help %s`)", text, verb->name);
     return LEATI_EXIT_USAGE;
 }
 
-static bool belongs(const option_info *info, const leati_verb *verb)
+static const leati_option *find_code(const parser *p, int code)
 {
-    if (!info->verbs[0])
-        return true;
-    for (size_t i = 0; info->verbs[i]; i++)
-        if (!strcmp(info->verbs[i], verb->name))
-            return true;
-    return false;
-}
-
-static const option_info *find_code(int code)
-{
-    for (size_t i = 0; i < KNOWN_COUNT; i++)
-        if (known[i].code == code)
-            return &known[i];
+    for (size_t i = 0; i < p->count; i++)
+        if (p->known[i]->code == code)
+            return p->known[i];
     return NULL;
 }
 
@@ -80,7 +69,7 @@ static leati_exit add_setting(parser *p, const char *option, const char *key, co
     leati_options *o = p->options;
     if (!leati_grow(NULL, (void **)&o->settings, &o->setting_capacity, o->setting_count + 1,
                     sizeof *o->settings)) {
-        fprintf(stderr, "leat: %s\n", leat_err_message(LEAT_ENOMEM));
+        leati_complain(NULL, "%s", leat_err_message(LEAT_ENOMEM));
         return LEATI_EXIT_REFUSED;
     }
     o->settings[o->setting_count++] = (leati_setting){option, key, value};
@@ -110,60 +99,98 @@ static leati_exit set_format(parser *p, const char *text)
 
 static leati_exit take(parser *p, int code, char *value)
 {
+    leati_options *o = p->options;
     switch (code) {
     case 'p':
         return add_setting(p, "-p", "parallelism", value);
-    case OPTION_WORKERS:
+    case LEATI_OPTION_WORKERS:
         return add_setting(p, "--workers", "workers", value);
     case 'D':
         return add_key_value(p, value);
-    case OPTION_FORMAT:
+    case LEATI_OPTION_FORMAT:
         return set_format(p, value);
-    case OPTION_JSON:
-        p->options->stats = true; // the only thing that `run` prints in this form
-        return set_format(p, "json");
-    case OPTION_DOT:
+    case LEATI_OPTION_DOT:
         return set_format(p, "dot");
-    case OPTION_NAME:
-        p->options->name = value;
+    case LEATI_OPTION_JSON:
+        o->json = o->stats = true; // statistics are all that `run` prints in this form
+        return set_format(p, "json");
+    case LEATI_OPTION_STATS:
+        o->stats = true;
+        o->stats_file = value;
         return LEATI_EXIT_OK;
-    case OPTION_STATS:
-        p->options->stats = true;
-        p->options->stats_file = value;
+    case LEATI_OPTION_NAME:
+        o->name = value;
         return LEATI_EXIT_OK;
-    case 'q':
-        p->options->quiet = true;
+    case LEATI_OPTION_CONFIG:
+        o->config = value;
+        return LEATI_EXIT_OK;
+    case 'o':
+        o->output = value;
         return LEATI_EXIT_OK;
     default:
-        p->options->help = true;
+        o->quiet |= code == 'q';
+        o->verbose |= code == 'v';
+        o->man |= code == LEATI_OPTION_MAN;
+        o->help |= code == 'h';
         return LEATI_EXIT_OK;
     }
 }
 
-// `word` is what getopt stumbled over, `letter` the short option in it or 0.
-static leati_exit unknown_option(parser *p, const char *word, int letter)
+// --- mistakes ---
+
+static leati_exit refuse(const parser *p, const char *option)
 {
-    // A known code is that of a long option with a value that it does not take.
-    if (letter && find_code(letter))
-        return wrong(p->verb, "%s: --%s takes no value", word, find_code(letter)->name);
+    if (p->verb->rest)
+        return wrong(p->verb, "there is no option %s; %s stand behind \"--\"", option,
+                     p->verb->rest);
+    return wrong(p->verb, "there is no option %s", option);
+}
+
+// The option of another verb that somebody meant, or NULL; by its name, or by its letter.
+static const leati_option *find_foreign(const char *name, int letter)
+{
+    const leati_option *option;
+    for (size_t i = 0; (option = leati_option_at(i)); i++)
+        if (letter ? option->code == letter : !strcmp(option->name, name))
+            return option;
+    return NULL;
+}
+
+static leati_exit unknown_letter(const parser *p, const char *word, int letter)
+{
+    const char option[] = {'-', (char)letter, '\0'};
+    // A known code is that of an option with a value that it does not take.
+    const leati_option *known = find_code(p, letter), *foreign = find_foreign(NULL, letter);
+    if (known)
+        return wrong(p->verb, "%s: --%s takes no value", word, known->name);
+    if (foreign && letter < 256)
+        return wrong(p->verb, "%s is an option of `leat %s`", option, foreign->verbs[0]);
+    return refuse(p, option);
+}
+
+// `word` is what getopt stumbled over, `letter` the short option in it or 0.
+static leati_exit unknown_option(const parser *p, const char *word, int letter)
+{
     if (letter)
-        return wrong(p->verb, "there is no option -%c; options of the job stand behind \"--\"",
-                     letter);
+        return unknown_letter(p, word, letter);
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
-    const char *names[KNOWN_COUNT];
-    size_t count = 0;
-    for (size_t i = 0; i < KNOWN_COUNT; i++)
-        if (belongs(&known[i], p->verb))
-            names[count++] = known[i].name;
-    for (size_t i = 0; i < count; i++)
+    const leati_option *foreign = find_foreign(name, 0);
+    if (foreign)
+        return wrong(p->verb, "--%s is an option of `leat %s`", name, foreign->verbs[0]);
+    const char *names[OPTIONS_MAX];
+    for (size_t i = 0; i < p->count; i++) {
+        names[i] = p->known[i]->name;
         if (!strncmp(names[i], name, strlen(name)))
             return wrong(p->verb, "%s may mean several options; write it in full", word);
-    const char *nearest = leati_nearest(name, names, count);
+    }
+    const char *nearest = leati_nearest(name, names, p->count);
     if (nearest)
         return wrong(p->verb, "there is no option %s; did you mean --%s?", word, nearest);
-    return wrong(p->verb, "there is no option %s; options of the job stand behind \"--\"", word);
+    return refuse(p, word);
 }
+
+// --- the words ---
 
 static leati_exit take_option(parser *p, int code, char **argv)
 {
@@ -171,26 +198,20 @@ static leati_exit take_option(parser *p, int code, char **argv)
     if (code == '?')
         return unknown_option(p, word, optopt);
     if (code == ':') {
-        const option_info *info = find_code(optopt);
+        const leati_option *option = find_code(p, optopt);
         return wrong(p->verb, "a value is missing behind %s%s",
                      optopt < 256 ? (const char[]){'-', (char)optopt, '\0'} : "--",
-                     optopt < 256 ? "" : info->name);
+                     optopt < 256 ? "" : option->name);
     }
-    const option_info *info = find_code(code);
-    if (!belongs(info, p->verb))
-        return wrong(p->verb, "--%s is an option of `leat %s` only", info->name, info->verbs[0]);
     return take(p, code, optarg);
 }
 
 static leati_exit take_options(parser *p, int argc, char **argv)
 {
-    struct option table[KNOWN_COUNT + 1] = {0};
-    for (size_t i = 0; i < KNOWN_COUNT; i++)
-        table[i] = (struct option){known[i].name, known[i].takes_value, NULL, known[i].code};
     opterr = 0;
     optind = 0; // makes getopt start anew
     int code;
-    while ((code = getopt_long(argc, argv, letters, table, NULL)) != -1) {
+    while ((code = getopt_long(argc, argv, p->letters, p->table, NULL)) != -1) {
         leati_exit status = take_option(p, code, argv);
         if (status != LEATI_EXIT_OK)
             return status;
@@ -198,26 +219,27 @@ static leati_exit take_options(parser *p, int argc, char **argv)
     return LEATI_EXIT_OK;
 }
 
-// The job's arguments are what stands behind "--", with the job file's path before them.
-static leati_exit keep_job_arguments(leati_options *options, char **rest, int count)
+static leati_exit check_operands(const parser *p)
 {
-    options->job_argv = leati_calloc(NULL, (size_t)count + 2, sizeof *options->job_argv);
-    if (!options->job_argv) {
-        fprintf(stderr, "leat: %s\n", leat_err_message(LEAT_ENOMEM));
-        return LEATI_EXIT_REFUSED;
-    }
-    options->job_argv[0] = options->job;
-    for (int i = 0; i < count; i++)
-        options->job_argv[i + 1] = rest[i];
-    options->job_argc = count + 1;
-    return LEATI_EXIT_OK;
+    const leati_options *o = p->options;
+    const leati_verb *verb = p->verb;
+    if (o->operand_count < verb->least)
+        return wrong(verb, "%s", verb->missing);
+    if (o->operand_count <= verb->most)
+        return LEATI_EXIT_OK;
+    const char *extra = o->operands[verb->most];
+    if (verb->rest)
+        return wrong(verb, "what is \"%s\"? %s stand behind \"--\"", extra, verb->rest);
+    return wrong(verb, "what is \"%s\"? %s", extra,
+                 verb->most ? "that is one too many" : "it takes no argument");
 }
 
 leati_exit leati_options_parse(leati_options *options, const leati_verb *verb, int argc,
                                char **argv)
 {
     *options = (leati_options){.format = LEAT_PLAN_TEXT};
-    parser p = {options, verb};
+    parser p;
+    parser_init(&p, options, verb);
     int own = 1;
     while (own < argc && strcmp(argv[own], "--") != 0)
         own++;
@@ -227,22 +249,19 @@ leati_exit leati_options_parse(leati_options *options, const leati_verb *verb, i
     argv[own] = separator;
     if (status != LEATI_EXIT_OK || options->help)
         return status;
-    bool wants_job = !strcmp(verb->name, "run") || !strcmp(verb->name, "plan");
-    if (!wants_job)
-        return optind < own ? wrong(verb, "what is \"%s\"? it takes no argument", argv[optind])
-                            : LEATI_EXIT_OK;
-    if (optind == own)
-        return wrong(verb, "the job file is missing: `leat %s JOB.so`", verb->name);
-    options->job = argv[optind++];
-    if (optind < own)
-        return wrong(verb, "what is \"%s\"? arguments of the job stand behind \"--\"",
-                     argv[optind]);
-    return keep_job_arguments(options, argv + own + 1, own < argc ? argc - own - 1 : 0);
+    options->operands = argv + optind;
+    options->operand_count = (size_t)(own - optind);
+    if (own < argc) {
+        if (!verb->rest)
+            return wrong(verb, "what is \"--\"? nothing stands behind it");
+        options->rest = argv + own + 1;
+        options->rest_count = (size_t)(argc - own - 1);
+    }
+    return check_operands(&p);
 }
 
 void leati_options_fini(leati_options *options)
 {
     leati_free(NULL, options->settings);
-    leati_free(NULL, options->job_argv);
     *options = (leati_options){0};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of all verbs: one table of options, one way to read it.
+// Reading the command line, for all verbs alike.
 #ifndef LEATI_TOOLS_OPTIONS_H
 #define LEATI_TOOLS_OPTIONS_H
 
@@ -14,15 +14,18 @@ typedef struct leati_setting {
 
 // Everything borrows from argv, which `-D key=value` cuts at its first "=".
 typedef struct leati_options {
-    bool help, stats, quiet;
+    bool help, stats, quiet, json, verbose, man;
     const char *name;       // NULL: not given
     const char *stats_file; // NULL: standard error
+    const char *config;     // the configuration file; NULL: the usual one
+    const char *output;     // NULL: not given
     leat_plan_format format;
     leati_setting *settings; // in the order in which they were written
     size_t setting_count, setting_capacity;
-    char *job;       // the job file; NULL for verbs that take none
-    char **job_argv; // the job file and what stands behind "--", then NULL
-    int job_argc;
+    char **operands; // what is no option
+    size_t operand_count;
+    char **rest; // what stands behind "--"
+    size_t rest_count;
 } leati_options;
 
 // Returns LEATI_EXIT_OK or LEATI_EXIT_USAGE, and has told the user why. Call fini in both cases.

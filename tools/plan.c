@@ -20,7 +20,9 @@ static leati_exit print_plan(leati_session *session)
 static leati_exit plan_with(const leati_options *options)
 {
     leati_session session;
-    leati_exit status = leati_session_open(&session, options);
+    leati_exit status = leati_session_prepare(&session, options);
+    if (status == LEATI_EXIT_OK)
+        status = leati_session_open(&session);
     if (status == LEATI_EXIT_OK)
         status = print_plan(&session);
     leati_session_close(&session);
@@ -32,27 +34,43 @@ static int plan(const leati_verb *verb, int argc, char **argv)
     leati_options options;
     int status = leati_options_parse(&options, verb, argc, argv);
     if (status == LEATI_EXIT_OK)
-        status = options.help ? leati_print_and_check(verb->usage) : (int)plan_with(&options);
+        status = options.help ? leati_help_print(verb) : (int)plan_with(&options);
     leati_options_fini(&options);
     return status;
 }
 
-// clang-format off
-static const char usage[] =
-    "Usage: leat plan [OPTIONS] JOB.so [-- ARGUMENTS]\n"
-    "\n"
-    "Shows a job without running it: operators, chains, tasks, how records cross between\n"
-    "them, and the digest of the graph. ARGUMENTS are for the job.\n"
-    "\n"
-    "      --format FORMAT  text (default), json or dot (for Graphviz)\n"
-    "      --json, --dot    the same as --format json and --format dot\n"
-    "  -p, --parallelism N  parallelism of operators that set none (default 1)\n"
-    "  -D, --set KEY=VALUE  set a configuration key; `leat config` lists them; repeatable\n"
-    "      --name NAME      the job's name (default: that of the job file)\n"
-    "  -h, --help           this text\n"
-    "\n"
-    "Exit status: 0 success, 1 standard output cannot be written, 2 the command line is\n"
-    "wrong, 3 the job file or its graph is wrong.\n";
-// clang-format on
+static const char *const paragraphs[] = {
+    "Shows a job without running it: operators, chains, tasks, how records cross between them, and "
+    "the digest of the graph. ARGUMENTS are for the job.",
+    NULL,
+};
 
-const leati_verb leati_verb_plan = {"plan", "show how a job would run", usage, plan};
+static const leati_entry examples[] = {
+    {"leat plan -p 4 wordcount.so", "how the job would run with four subtasks"},
+    {"leat plan --dot wordcount.so >plan.dot", "a picture for Graphviz (dot -Tsvg plan.dot)"},
+    {"leat plan --json job.c -- words.txt", "for programs; the job is compiled first"},
+    {NULL, NULL},
+};
+
+static const leati_entry exits[] = {
+    {"0", "the plan is written"},
+    {"1", "standard output cannot be written, or the source file does not compile"},
+    {"2", "the command line or the configuration is wrong"},
+    {"3", "the job file or its graph is wrong"},
+    {NULL, NULL},
+};
+
+const leati_verb leati_verb_plan = {
+    .name = "plan",
+    .summary = "show how a job would run",
+    .arguments = "JOB.so|JOB.c [-- ARGUMENTS]",
+    .paragraphs = paragraphs,
+    .examples = examples,
+    .exits = exits,
+    .operand = LEATI_OPERAND_JOB,
+    .least = 1,
+    .most = 1,
+    .missing = "the job file is missing: `leat plan JOB.so`",
+    .rest = "arguments of the job",
+    .run = plan,
+};

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "tools/style.h"
 #include "tools/text.h"
 
 enum { NAME_COLUMNS = 60, TEXT_COLUMNS = 40, TEXT_SIZE = NAME_COLUMNS * 4 + 1, LIST_SHOWN = 10 };
@@ -137,7 +138,7 @@ static void put_accumulators(FILE *to, const leat_job *job)
     leat_accumulators *all;
     leat_err err = leat_job_accumulators(job, &all);
     if (err) {
-        fprintf(stderr, "leat: the accumulators: %s\n", leat_err_message(err));
+        leati_complain(NULL, "the accumulators: %s", leat_err_message(err));
         return;
     }
     leat_accumulator_value value;

@@ -11,6 +11,7 @@
 #include "tools/session.h"
 #include "tools/signals.h"
 #include "tools/stats.h"
+#include "tools/style.h"
 #include "tools/verbs.h"
 
 enum { REDRAW_MS = 200 };
@@ -39,7 +40,7 @@ static leati_exit report(const leat_job *job, leat_err err, int caught)
     if (err == LEAT_EPIPE)
         return (leati_exit)(LEATI_EXIT_SIGNAL + SIGPIPE);
     const char *why = leat_job_failure(job);
-    fprintf(stderr, "leat: job failed: %s\n", why && *why ? why : leat_err_message(err));
+    leati_complain(NULL, "job failed: %s", why && *why ? why : leat_err_message(err));
     return LEATI_EXIT_FAILED;
 }
 
@@ -56,8 +57,8 @@ static bool print_stats(const leati_options *options, const leat_job *job, doubl
     if (!to || (to != stderr && fclose(to) != 0))
         why = strerror(errno);
     if (why)
-        fprintf(stderr, "leat: --stats%s%s: %s\n", options->stats_file ? "=" : "",
-                options->stats_file ? options->stats_file : "", why);
+        leati_complain(NULL, "--stats%s%s: %s", options->stats_file ? "=" : "",
+                       options->stats_file ? options->stats_file : "", why);
     return !why;
 }
 
@@ -98,7 +99,7 @@ static leati_exit run_session(leati_session *session, leati_signals *signals)
     leat_runtime *runtime = NULL;
     leat_err err = leat_runtime_create(session->env, &runtime, why, sizeof why);
     if (err != LEAT_OK) {
-        fprintf(stderr, "leat: the runtime cannot start: %s\n", *why ? why : leat_err_message(err));
+        leati_complain(NULL, "the runtime cannot start: %s", *why ? why : leat_err_message(err));
         return LEATI_EXIT_REFUSED;
     }
     leati_exit status = run_job(session, signals, runtime);
@@ -106,21 +107,29 @@ static leati_exit run_session(leati_session *session, leati_signals *signals)
     return status;
 }
 
-static leati_exit run_with(const leati_options *options)
+static leati_exit run_prepared(leati_session *session)
 {
     leati_signals signals;
-    leati_session session;
     // Before anything of the job: its threads inherit what is blocked here.
     leat_err err = leati_signals_init(&signals);
     if (err != LEAT_OK) {
-        fprintf(stderr, "leat: %s\n", leat_err_message(err));
+        leati_complain(NULL, "%s", leat_err_message(err));
         return LEATI_EXIT_REFUSED;
     }
-    leati_exit status = leati_session_open(&session, options);
+    leati_exit status = leati_session_open(session);
     if (status == LEATI_EXIT_OK)
-        status = run_session(&session, &signals);
-    leati_session_close(&session);
+        status = run_session(session, &signals);
     leati_signals_fini(&signals);
+    return status;
+}
+
+static leati_exit run_with(const leati_options *options)
+{
+    leati_session session;
+    leati_exit status = leati_session_prepare(&session, options);
+    if (status == LEATI_EXIT_OK)
+        status = run_prepared(&session);
+    leati_session_close(&session);
     return status;
 }
 
@@ -129,34 +138,52 @@ static int run(const leati_verb *verb, int argc, char **argv)
     leati_options options;
     int status = leati_options_parse(&options, verb, argc, argv);
     if (status == LEATI_EXIT_OK)
-        status = options.help ? leati_print_and_check(verb->usage) : (int)run_with(&options);
+        status = options.help ? leati_help_print(verb) : (int)run_with(&options);
     leati_options_fini(&options);
     return status;
 }
 
-// clang-format off
-static const char usage[] =
-    "Usage: leat run [OPTIONS] JOB.so [-- ARGUMENTS]\n"
-    "\n"
-    "Runs the job of a job file in this process and ends when the job has. Standard output\n"
-    "carries the job's results only. ARGUMENTS are for the job.\n"
-    "\n"
-    "  -p, --parallelism N  parallelism of operators that set none (default 1)\n"
-    "      --workers N      worker threads (default: one per processor)\n"
-    "  -D, --set KEY=VALUE  set a configuration key; `leat config` lists them; repeatable\n"
-    "      --name NAME      the job's name (default: that of the job file)\n"
-    "      --stats[=FILE]   at the end, print what each task did to standard error, or into FILE\n"
-    "      --json           print that as one JSON object\n"
-    "  -q, --quiet          no progress line\n"
-    "  -h, --help           this text\n"
-    "\n"
-    "LEAT_LOG=error|warn|info|debug says what is logged to standard error (default: warn).\n"
-    "\n"
-    "The first SIGINT or SIGTERM cancels the job, a second one ends the process at once.\n"
-    "\n"
-    "Exit status: 0 all output is written, 1 the job failed, 2 the command line is wrong,\n"
-    "3 the job was refused (its file, its graph, or too little memory for it), 130 and 143\n"
-    "cancelled by SIGINT and SIGTERM, 141 the reader of standard output has gone.\n";
-// clang-format on
+static const char *const paragraphs[] = {
+    "Runs the job of a job file in this process and ends when the job has. A C or C++ source file "
+    "in its place is compiled first, as `leat build` does. Standard output carries the job's "
+    "results only; the log, the progress line and the table of tasks go to standard error. "
+    "ARGUMENTS are for the job.",
+    "The first SIGINT or SIGTERM cancels the job: every wait ends and nothing more is emitted. A "
+    "second one ends the process at once.",
+    "LEAT_LOG=error|warn|info|debug says what is logged to standard error (default: warn).",
+    NULL,
+};
 
-const leati_verb leati_verb_run = {"run", "run a job file in this process", usage, run};
+static const leati_entry examples[] = {
+    {"leat run wordcount.so -- --input words.txt", "count the words of a file"},
+    {"leat run -p 2 --stats wordcount.so <words.txt", "with two subtasks, and say how it went"},
+    {"leat run -D memory.segment-size=64KiB wordcount.so <words.txt", "with a setting"},
+    {"leat run job.c -- words.txt", "compile a job and run it"},
+    {NULL, NULL},
+};
+
+static const leati_entry exits[] = {
+    {"0", "all output is written"},
+    {"1", "the job failed, or its source file does not compile"},
+    {"2", "the command line or the configuration is wrong"},
+    {"3", "the job was refused: its file, its graph, or too little memory for it"},
+    {"130", "cancelled by SIGINT"},
+    {"143", "cancelled by SIGTERM"},
+    {"141", "the reader of standard output has gone"},
+    {NULL, NULL},
+};
+
+const leati_verb leati_verb_run = {
+    .name = "run",
+    .summary = "run a job in this process",
+    .arguments = "JOB.so|JOB.c [-- ARGUMENTS]",
+    .paragraphs = paragraphs,
+    .examples = examples,
+    .exits = exits,
+    .operand = LEATI_OPERAND_JOB,
+    .least = 1,
+    .most = 1,
+    .missing = "the job file is missing: `leat run JOB.so`",
+    .rest = "arguments of the job",
+    .run = run,
+};

@@ -7,17 +7,25 @@
 #include "tools/console.h"
 #include "tools/load.h"
 #include "tools/options.h"
+#include "tools/settings.h"
+#include "tools/source.h"
 
 typedef struct leati_session {
     const leati_options *options; // borrowed
     leati_console console;
+    leati_settings settings;
+    leati_source source; // what a source file was compiled to
     leati_job_file file;
     leat_env *env;
+    char **argv; // of the job: its file, and what stands behind "--"
 } leati_session;
 
-// Applies the settings, loads the job file, builds and checks the graph. The user has been told why
-// when the result is not LEATI_EXIT_OK. Call close in both cases.
-leati_exit leati_session_open(leati_session *session, const leati_options *options);
+// What comes before anything of the job is done: reads the settings, and compiles the job when it
+// is a source file. The user has been told why when the result is not LEATI_EXIT_OK. Call close in
+// both cases.
+leati_exit leati_session_prepare(leati_session *session, const leati_options *options);
+// Loads the job file, builds and checks the graph; the rest as above.
+leati_exit leati_session_open(leati_session *session);
 void leati_session_close(leati_session *session);
 
 // Tells the user all faults of the environment, a line each. Returns LEATI_EXIT_REFUSED.

@@ -7,54 +7,6 @@
 
 #include "base/utf8.h"
 
-// Words of the command line are short; longer ones are near to nothing.
-enum { WORD_MAX = 48 };
-
-static size_t least(size_t a, size_t b, size_t c)
-{
-    size_t ab = a < b ? a : b;
-    return ab < c ? ab : c;
-}
-
-// How many letters must be changed, added or dropped.
-static size_t edits(const char *a, const char *b)
-{
-    size_t a_size = strlen(a), b_size = strlen(b);
-    size_t row[WORD_MAX + 1];
-    for (size_t j = 0; j <= b_size; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= a_size; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= b_size; j++) {
-            size_t above = row[j];
-            row[j] = least(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
-            diagonal = above;
-        }
-    }
-    return row[b_size];
-}
-
-const char *leati_nearest(const char *word, const char *const *words, size_t count)
-{
-    const char *nearest = NULL;
-    size_t size = strlen(word);
-    if (size > WORD_MAX)
-        return NULL;
-    // A third of the letters may be wrong; of very short words one.
-    size_t limit = size < 6 ? 2 : size / 3;
-    for (size_t i = 0; i < count; i++) {
-        if (strlen(words[i]) > WORD_MAX)
-            continue;
-        size_t distance = edits(word, words[i]);
-        if (distance <= limit && distance < strlen(words[i])) {
-            limit = distance ? distance - 1 : 0;
-            nearest = words[i];
-        }
-    }
-    return nearest;
-}
-
 void leati_scaled(double value, char *to)
 {
     static const char prefixes[] = " kMGTPE";

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small texts for people: scaled numbers, shortened names, the nearest of several words.
+// Small texts for people: scaled numbers, shortened names.
 #ifndef LEATI_TOOLS_TEXT_H
 #define LEATI_TOOLS_TEXT_H
 
 #include <stddef.h>
 #include <stdint.h>
-
-// The one of `words` that `word` was most likely meant to be, or NULL when none is near.
-const char *leati_nearest(const char *word, const char *const *words, size_t count);
 
 // "0", "950", "12.3 M": three significant digits and a decimal prefix; `to` holds LEATI_SCALED_SIZE
 // bytes.

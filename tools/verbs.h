@@ -1,36 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verbs of the `leat` program and what they return to the shell.
+// The verbs of the `leat` program: what they do, how they are described, and what they return to
+// the shell. Help texts, manual pages and completion are all made from these descriptions and from
+// the table of options.
 #ifndef LEATI_TOOLS_VERBS_H
 #define LEATI_TOOLS_VERBS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 // docs/cli.md lists them for users.
 typedef enum leati_exit {
     LEATI_EXIT_OK = 0,      // everything was done and all output written
-    LEATI_EXIT_FAILED = 1,  // the job failed, or the output could not be written
-    LEATI_EXIT_USAGE = 2,   // the command line is wrong
-    LEATI_EXIT_REFUSED = 3, // the job file or its graph is wrong, or the job cannot be admitted
+    LEATI_EXIT_FAILED = 1,  // the job or the compiler failed, or output could not be written
+    LEATI_EXIT_USAGE = 2,   // the command line or the configuration is wrong
+    LEATI_EXIT_REFUSED = 3, // a job, its graph or a place for files is not fit for what was asked
     LEATI_EXIT_SIGNAL = 128 // plus the number of the signal that ended the job
 } leati_exit;
+
+// A term and what it means; lists end with a NULL term.
+typedef struct leati_entry {
+    const char *term, *text;
+} leati_entry;
+
+// What a verb is given besides options; for completion.
+typedef enum leati_operand {
+    LEATI_OPERAND_NONE,
+    LEATI_OPERAND_JOB,
+    LEATI_OPERAND_SOURCE,
+    LEATI_OPERAND_DIRECTORY,
+    LEATI_OPERAND_VERB,
+    LEATI_OPERAND_KEY,
+} leati_operand;
 
 typedef struct leati_verb leati_verb;
 struct leati_verb {
     const char *name;
-    const char *summary; // one line for the list of verbs
-    const char *usage;   // the whole help text
+    const char *summary;           // one line for the list of verbs; NULL: not for people
+    const char *arguments;         // behind the options in the usage line, or NULL
+    const char *const *paragraphs; // of the description; end with NULL
+    const leati_entry *examples;   // a command and what it does
+    const leati_entry *exits;      // the statuses that are its own to explain
+    leati_operand operand;
+    size_t least, most;  // how many operands it takes
+    const char *missing; // what is said when there are fewer
+    const char *rest;    // what stands behind "--"; NULL: nothing may
     // `argv[0]` is the verb. Returns the exit status.
     int (*run)(const leati_verb *verb, int argc, char **argv);
 };
 
-extern const leati_verb leati_verb_run, leati_verb_plan, leati_verb_config, leati_verb_version,
-    leati_verb_help;
+extern const leati_verb leati_verb_run, leati_verb_plan, leati_verb_new, leati_verb_build,
+    leati_verb_config, leati_verb_version, leati_verb_help, leati_verb_complete;
 
 // The verbs in the order in which help lists them; NULL behind the last.
 const leati_verb *leati_verb_at(size_t index);
 // NULL when there is none of that name; the user has been told, with the nearest one, then.
 const leati_verb *leati_verb_find(const char *name);
 
+// Prints how a verb is used, to standard output. Returns the exit status.
+int leati_help_print(const leati_verb *verb);
 // Writes to standard output for verbs that print one text and end. Returns the exit status.
 int leati_print_and_check(const char *text);
 

@@ -4,7 +4,9 @@
 # arguments; prints TAP.
 set -uo pipefail
 export LC_ALL=C
-unset LEAT_LOG MALLOC_CONF
+# What whoever runs the tests has set for themselves must not count.
+unset "${!LEAT_@}" MALLOC_CONF NO_COLOR CC CXX
+export LEAT_CONFIG=/dev/null
 leat=$(readlink -f -- "$1")
 # shellcheck disable=SC2034 # the tests use it
 jobs=$(readlink -f -- "$2")
@@ -44,6 +46,9 @@ out_has() { grep -qF -- "$1" "$work/out"; }
 err_has() { grep -qF -- "$1" "$work/err"; }
 err_lines() { [ "$(wc -l <"$work/err")" -eq "$1" ]; }
 silent() { [ ! -s "$work/$1" ]; }
+
+# Whether a jq filter holds for what was printed.
+json_has() { jq -e "$1" "$work/out"; }
 
 # refused STATUS TEXT…: the status, nothing on standard output, and each text on standard error.
 refused() {

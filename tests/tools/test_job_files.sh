@@ -55,7 +55,7 @@ claim 'a shared object without the symbols is refused' refused 3 'no job file' '
 leat_run run "$jobs/no_main.so"
 claim 'a shared object without a job function is refused' refused 3 'no job file' 'leat_job_main'
 leat_run run "$jobs/wrong_abi.so"
-claim 'a job file for another interface is refused before it is called' refused 3 'interface 42' 'compile it'
+claim 'a job file for another interface is refused before it is called' refused 3 'interface 4242' 'compile it'
 leat_run plan "$jobs/undefined.so"
 claim 'an undefined symbol is named' refused 3 'leat_from_the_future' 'another version'
 

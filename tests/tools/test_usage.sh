@@ -51,6 +51,18 @@ leat_run run -D nothing "$lines"
 claim 'a setting without = is explained' refused 2 '-D nothing' 'key=value'
 leat_run run -D a=1 -D b=2 "$lines"
 claim 'every wrong setting is reported' refused 2 '-D a=1' '-D b=2'
+leat_run plan -q "$lines"
+claim 'a letter of another verb says whose it is' refused 2 '-q' 'leat run'
+leat_run version --parallelism 2
+claim 'a long option of another verb says whose it is' refused 2 '--parallelism' 'leat run'
+leat_run new
+claim 'new wants a folder' refused 2 'the folder is missing'
+leat_run build
+claim 'build wants a source file' refused 2 'the source file is missing'
+leat_run build one.c two.c
+claim 'flags of the compiler before -- are explained' refused 2 '"two.c"' 'behind "--"'
+leat_run new one -- two
+claim 'a -- that nothing may follow is refused' refused 2 '"--"'
 leat_run help rum
 claim 'help for an unknown verb suggests one' refused 2 'did you mean "run"?'
 leat_run help run plan
@@ -63,10 +75,9 @@ for words in 'help' '--help' '-h'; do
     leat_run "$words"
     claim "leat $words lists the verbs" helped 'plan'
 done
-for verb in run plan config version help; do
+for verb in run plan new build config version help; do
     leat_run help "$verb"
     claim "help $verb prints its usage" helped "Usage: leat $verb"
-    [ "$verb" != help ] || continue
     leat_run "$verb" --help
     claim "$verb --help prints its usage" helped "Usage: leat $verb"
 done
@@ -76,9 +87,6 @@ for words in 'version' '--version' '-V'; do
     leat_run "$words"
     claim "leat $words prints the version" grep -qE '^leat [0-9]+\.[0-9]+\.[0-9]+ \(job interface [0-9]+\)$' "$work/out"
 done
-leat_run config
-claim 'config lists a key with its default' grep -qE '^memory\.segment-size +32 KiB +1 KiB \.\. 1 MiB ' "$work/out"
-
 full() { "$leat" help >/dev/full 2>"$work/err"; [ $? -eq 1 ] && err_has 'No space left'; }
 claim 'help that cannot be written is an error' full
 done_testing

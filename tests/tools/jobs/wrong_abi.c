@@ -5,7 +5,7 @@
 
 LEAT_API extern const uint32_t leat_job_abi;
 LEAT_API void leat_job_main(leat_env *env, int argc, char **argv);
-const uint32_t leat_job_abi = LEAT_ABI + 41;
+const uint32_t leat_job_abi = 4242;
 
 void leat_job_main(leat_env *env, int argc, char **argv)
 {
