@@ -68,9 +68,9 @@ void leati_config_variable(leati_config_key key, char *to)
     }
 }
 
-typedef struct variables {
+typedef struct name_list {
     char names[LEATI_CONFIG_COUNT][LEATI_CONFIG_VARIABLE_SIZE];
-} variables;
+} name_list;
 
 static bool is_own(const char *name, const char *const *own)
 {
@@ -83,7 +83,7 @@ static bool is_own(const char *name, const char *const *own)
     return false;
 }
 
-static void refuse_variable(leati_config_layers *layers, const variables *known, const char *name,
+static void refuse_variable(leati_config_layers *layers, const name_list *known, const char *name,
                             const char *const *own)
 {
     const char *words[LEATI_CONFIG_COUNT + 16];
@@ -103,14 +103,14 @@ static void refuse_variable(leati_config_layers *layers, const variables *known,
                                   name);
 }
 
-static void take_variable(leati_config_layers *layers, const variables *known, const char *name,
+static void take_variable(leati_config_layers *layers, const name_list *known, const char *name,
                           const char *value, const char *const *own)
 {
     for (int key = 0; key < LEATI_CONFIG_COUNT; key++) {
         if (strcmp(known->names[key], name) != 0)
             continue;
         char shown[LEATI_CONFIG_VARIABLE_SIZE + 32];
-        snprintf(shown, sizeof shown, "environment variable %s", name);
+        snprintf(shown, sizeof shown, "environment variable %s", known->names[key]);
         leati_config_layers_set(layers, leati_config_describe((leati_config_key)key)->name, value,
                                 name, shown);
         return;
@@ -119,20 +119,20 @@ static void take_variable(leati_config_layers *layers, const variables *known, c
         refuse_variable(layers, known, name, own);
 }
 
-void leati_config_layers_environment(leati_config_layers *layers, const char *const *environment,
+void leati_config_layers_environment(leati_config_layers *layers, const char *const *variables,
                                      const char *const *own)
 {
-    variables known;
+    name_list known = {0};
     for (int key = 0; key < LEATI_CONFIG_COUNT; key++)
         leati_config_variable((leati_config_key)key, known.names[key]);
-    for (; environment && *environment; environment++) {
-        const char *equals = strchr(*environment, '=');
-        if (strncmp(*environment, PREFIX, strlen(PREFIX)) != 0 || !equals || !equals[1])
+    for (; variables && *variables; variables++) {
+        const char *equals = strchr(*variables, '=');
+        if (strncmp(*variables, PREFIX, strlen(PREFIX)) != 0 || !equals || !equals[1])
             continue;
         char name[128];
-        size_t size = (size_t)(equals - *environment);
+        size_t size = (size_t)(equals - *variables);
         snprintf(name, sizeof name, "%.*s", (int)(size < sizeof name ? size : sizeof name - 1),
-                 *environment);
+                 *variables);
         take_variable(layers, &known, name, equals + 1, own);
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/compiler.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <spawn.h>
@@ -123,19 +124,13 @@ static void add_compiler(leati_strbuf *words, bool cpp)
 static void add_words(leati_strbuf *words, const leati_compilation *what, const char *include)
 {
     bool cpp = is_cpp(what->source);
-    const char *own[] = {cpp ? "-std=gnu++17" : "-std=gnu11",
-                         "-O2",
-                         "-g",
-                         "-Wall",
-                         "-Wextra",
-                         "-Wno-unused-parameter",
-                         "-shared",
-                         "-fPIC",
-                         "-I",
-                         include};
+    static const char *const own[] = {
+        "-O2", "-g", "-Wall", "-Wextra", "-Wno-unused-parameter", "-shared", "-fPIC", "-I"};
     add_compiler(words, cpp);
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         add_word(words, own[i]);
+    add_word(words, include);
+    add_word(words, cpp ? "-std=gnu++17" : "-std=gnu11");
     add_word(words, "-o");
     add_word(words, what->output);
     add_word(words, what->source);
@@ -169,6 +164,7 @@ static void show(char *const *argv)
 
 static int spawn(char **argv, pid_t *child)
 {
+    assert(argv[0]);
     posix_spawnattr_t attributes;
     sigset_t defaults;
     int error = posix_spawnattr_init(&attributes);

@@ -146,12 +146,13 @@ static leati_exit refuse(const parser *p, const char *option)
     return wrong(p->verb, "there is no option %s", option);
 }
 
-// The option of another verb that somebody meant, or NULL; by its name, or by its letter.
-static const leati_option *find_foreign(const char *name, int letter)
+// The option of another verb that somebody meant, by its name ("" matches none) or its code; NULL
+// when there is none.
+static const leati_option *find_foreign(const char *name, int code)
 {
     const leati_option *option;
     for (size_t i = 0; (option = leati_option_at(i)); i++)
-        if (letter ? option->code == letter : !strcmp(option->name, name))
+        if (option->code == code || !strcmp(option->name, name))
             return option;
     return NULL;
 }
@@ -160,7 +161,7 @@ static leati_exit unknown_letter(const parser *p, const char *word, int letter)
 {
     const char option[] = {'-', (char)letter, '\0'};
     // A known code is that of an option with a value that it does not take.
-    const leati_option *known = find_code(p, letter), *foreign = find_foreign(NULL, letter);
+    const leati_option *known = find_code(p, letter), *foreign = find_foreign("", letter);
     if (known)
         return wrong(p->verb, "%s: --%s takes no value", word, known->name);
     if (foreign && letter < 256)

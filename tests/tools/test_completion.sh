@@ -11,7 +11,7 @@ cd -- "$work/place" || exit 1
 mkdir folder
 touch job.so job.c other.cc text.txt 'two words.c'
 PATH=$work/bin:$PATH
-# shellcheck source=completions/leat.bash
+# shellcheck source=/dev/null # the file that this tests
 . "$completions/leat.bash"
 
 # offered WORD…: what bash would offer for the last word, sorted, in COMPREPLY's form.
