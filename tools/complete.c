@@ -30,7 +30,7 @@ static void offer_verbs(completion *c)
 {
     const leati_verb *verb;
     for (size_t i = 0; (verb = leati_verb_at(i)); i++)
-        if (verb->summary)
+        if (!verb->hidden)
             offer(c, "", verb->name, "", verb->summary);
 }
 
@@ -187,4 +187,20 @@ static int complete(const leati_verb *self, int argc, char **argv)
     return status;
 }
 
-const leati_verb leati_verb_complete = {.name = "complete", .run = complete};
+const leati_verb leati_verb_complete = {
+    .name = "complete",
+    .summary = "say what a shell may offer",
+    .arguments = "WORD...",
+    .paragraphs =
+        (const char *const[]){
+            "For the completion of shells: says what may stand in place of the last WORD, of those "
+            "that follow the program's name. A line is a word, a tab, and what it means. Lines "
+            "that "
+            "begin with a colon say what else may be offered: `:files .so .c`, `:folders`; or, "
+            "with "
+            "`:nospace`, that a value follows.",
+            NULL,
+        },
+    .hidden = true,
+    .run = complete,
+};

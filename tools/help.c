@@ -35,7 +35,7 @@ static void put_overview(leati_strbuf *to)
     leati_strbuf_printf(to, "%sUsage:%s leat VERB [OPTIONS] [ARGUMENTS]\n\n", bold ? "\033[1m" : "",
                         bold ? "\033[0m" : "");
     for (size_t i = 0; (verb = leati_verb_at(i)); i++)
-        if (verb->summary)
+        if (!verb->hidden)
             leati_strbuf_printf(to, "  %-8s  %s\n", verb->name, verb->summary);
     leati_strbuf_puts(to, "\n`leat help VERB` says more about one of them, with examples.\n");
 }
@@ -45,7 +45,7 @@ static void put_all_json(leati_strbuf *to)
     const leati_verb *verb;
     leati_strbuf_puts(to, "[");
     for (size_t i = 0; (verb = leati_verb_at(i)); i++) {
-        if (!verb->summary)
+        if (verb->hidden)
             continue;
         leati_strbuf_puts(to, i ? ",\n  " : "\n  ");
         leati_page_json(to, verb);

@@ -71,7 +71,8 @@ static bool check_header(int fd, ElfW(Ehdr) * header, reason why)
     if (error && error != EINVAL)
         return refuse(why, "cannot be read: %s", strerror(error));
     if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
-        return refuse(why, "is not a shared object; a job file is compiled with -shared -fPIC");
+        return refuse(why, "is not a shared object; `leat build FILE.c` makes job files, or a "
+                           "compiler with -shared -fPIC");
     if (error)
         return refuse(why, "is truncated: not even its header is whole");
     const unsigned char order =

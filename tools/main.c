@@ -27,11 +27,15 @@ const leati_verb *leati_verb_find(const char *name)
     for (size_t i = 0; i < VERB_COUNT; i++) {
         if (!strcmp(name, verbs[i]->name))
             return verbs[i];
-        if (verbs[i]->summary)
+        if (!verbs[i]->hidden)
             names[count++] = verbs[i]->name;
     }
     const char *nearest = leati_nearest(name, names, count);
-    if (nearest)
+    if (name[0] == '-')
+        leati_complain(NULL,
+                       "%s stands where a verb is wanted: `leat VERB %s`; `leat help` lists them",
+                       name, name);
+    else if (nearest)
         leati_complain(NULL, "there is no verb \"%s\"; did you mean \"%s\"?", name, nearest);
     else
         leati_complain(NULL, "there is no verb \"%s\"; `leat help` lists them", name);

@@ -171,6 +171,24 @@ static leati_exit write_project(const char *folder)
 
 // --- the verb ---
 
+// As a shell wants it.
+static void put_word(leati_strbuf *to, const char *word)
+{
+    static const char safe[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+";
+    if (word[strspn(word, safe)] == '\0') {
+        leati_strbuf_puts(to, word);
+        return;
+    }
+    leati_strbuf_putc(to, '\'');
+    for (; *word; word++) {
+        if (*word == '\'')
+            leati_strbuf_puts(to, "'\\'");
+        leati_strbuf_putc(to, *word);
+    }
+    leati_strbuf_putc(to, '\'');
+}
+
 static leati_exit tell(const leati_options *options, const char *folder)
 {
     leati_strbuf text;
@@ -186,12 +204,12 @@ static leati_exit tell(const leati_options *options, const char *folder)
         leati_strbuf_printf(&text, "A job project is in %s:\n\n", folder);
         for (size_t i = 0; leati_templates[i].name; i++)
             leati_strbuf_printf(&text, "  %s\n", leati_templates[i].name);
-        leati_strbuf_printf(&text,
-                            "\nBuild, test and run it:\n\n"
-                            "  cd %s\n"
-                            "  meson setup build && meson compile -C build && meson test -C build\n"
-                            "  echo 'to be or not to be' | leat run build/job.so\n",
-                            folder);
+        leati_strbuf_puts(&text, "\nBuild, test and run it:\n\n  cd ");
+        put_word(&text, folder);
+        leati_strbuf_puts(&text,
+                          "\n"
+                          "  meson setup build && meson compile -C build && meson test -C build\n"
+                          "  echo 'to be or not to be' | leat run build/job.so\n");
     }
     leati_exit status = (leati_exit)leati_print_and_check(leati_strbuf_text(&text));
     leati_strbuf_fini(&text);

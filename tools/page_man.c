@@ -132,14 +132,14 @@ static void put_program(leati_strbuf *to)
     put_paragraphs(to, leati_page_paragraphs);
     leati_strbuf_puts(to, ".SH VERBS\n");
     for (size_t i = 0; (verb = leati_verb_at(i)); i++)
-        if (verb->summary)
+        if (!verb->hidden)
             leati_strbuf_printf(to, ".TP\n.B %s\n%s; see\n.BR leat\\-%s (1).\n", verb->name,
                                 verb->summary, verb->name);
     put_list(to, "EXIT STATUS", leati_page_exits);
     put_list(to, "ENVIRONMENT", leati_settings_variables);
     leati_strbuf_puts(to, ".SH SEE ALSO\n");
     for (size_t i = 0; (verb = leati_verb_at(i)); i++)
-        if (verb->summary)
+        if (!verb->hidden)
             leati_strbuf_printf(to, "%s.BR leat\\-%s (1)", i ? ",\n" : "", verb->name);
     leati_strbuf_putc(to, '\n');
 }

@@ -35,11 +35,12 @@ typedef enum leati_operand {
 typedef struct leati_verb leati_verb;
 struct leati_verb {
     const char *name;
-    const char *summary;           // one line for the list of verbs; NULL: not for people
+    const char *summary;           // one line for the list of verbs
     const char *arguments;         // behind the options in the usage line, or NULL
     const char *const *paragraphs; // of the description; end with NULL
     const leati_entry *examples;   // a command and what it does
     const leati_entry *exits;      // the statuses that are its own to explain
+    bool hidden;                   // not for people, so not in lists
     leati_operand operand;
     size_t least, most;  // how many operands it takes
     const char *missing; // what is said when there are fewer

@@ -18,6 +18,8 @@ claim 'a folder that is not empty is refused' refused 3 'some/where/clicks' 'is 
 mkdir 'a b'"'"'c'
 leat_run new "a b'c"
 claim 'an empty folder is taken, and its name made fit' grep -qF "project('a_b_c'" "a b'c/meson.build"
+there() { (eval "$(grep '^  cd ' "$work/out")" && [ -f src/job.c ]); }
+claim 'a shell can go where it was told to' there
 mkdir here
 in_place() { (cd here && "$leat" new . >/dev/null) && grep -q "project('here'" here/meson.build; }
 claim 'so is the current folder' in_place

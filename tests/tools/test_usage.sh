@@ -9,6 +9,8 @@ leat_run
 claim 'no verb is a usage error' refused 2 'a verb is missing' 'leat help'
 leat_run rnu "$lines"
 claim 'an unknown verb suggests the nearest' refused 2 '"rnu"' 'did you mean "run"?'
+leat_run -p 4 run "$lines"
+claim 'an option before the verb is explained' refused 2 'leat VERB -p'
 leat_run frobnicate
 claim 'a verb near to nothing points to help' refused 2 '"frobnicate"' 'leat help'
 leat_run run
@@ -75,6 +77,8 @@ for words in 'help' '--help' '-h'; do
     leat_run "$words"
     claim "leat $words lists the verbs" helped 'plan'
 done
+leat_run help complete
+claim 'what is not listed has its help too' helped 'Usage: leat complete'
 for verb in run plan new build config version help; do
     leat_run help "$verb"
     claim "help $verb prints its usage" helped "Usage: leat $verb"
