@@ -40,7 +40,7 @@ typedef struct leati_file_list {
 typedef struct leati_file_listing {
     // Files that vanish while they are listed, and empty ones, are left out.
     bool watching;
-    const leat_ctx *ctx; // asked whether it is cancelled; may be NULL
+    const leat_ctx *ctx; // asked whether it is cancelled, and for the time; may be NULL
     char *why;           // gets the reason of a failure, which names the file
     size_t why_size;
 } leati_file_listing;

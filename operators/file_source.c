@@ -3,16 +3,12 @@
 // list of splits and each takes the next when it has read one to its end.
 #include "operators/file_source.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/strbuf.h"
-#include "base/thread.h"
 #include "leat/reject.h"
 #include "operators/builder.h"
 #include "operators/file_reader.h"
@@ -40,7 +36,6 @@ typedef struct file_operator {
     leati_file_split split; // the one that is being read, or without a file
     void *record;
     leat_parse_error error;
-    int alarm; // the watchman's timer, or -1
 } file_operator;
 
 // --- open ---
@@ -82,7 +77,7 @@ static leat_err join(file_operator *op)
         return err;
     op->splits = object;
     leati_file_listing listing = listing_of(op, why);
-    err = leati_file_splits_start(op->splits, &op->config->rules, &listing, leati_clock_ns());
+    err = leati_file_splits_start(op->splits, &op->config->rules, &listing, leat_ctx_now_ns(ctx));
     if (err != LEAT_OK)
         return leati_ctx_error(ctx, err, "%s", why);
     op->sleeper.waker = leat_ctx_waker(ctx);
@@ -136,23 +131,6 @@ static leat_err lose_split(file_operator *op, leat_err err)
     return leati_ctx_error(ctx, err == LEAT_ESTATE ? LEAT_EIO : err, "%s", op->reader.why);
 }
 
-// Sleeps until the next listing is due, or somebody else's has found something.
-static leat_err set_alarm(file_operator *op)
-{
-    leat_ctx *ctx = op->base.ctx;
-    int64_t due_ns = leati_file_splits_due_ns(op->splits);
-    if (due_ns == INT64_MAX)
-        return LEAT_OK;
-    if (op->alarm < 0)
-        op->alarm = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    struct itimerspec time = {
-        .it_value = {.tv_sec = due_ns / 1000000000, .tv_nsec = due_ns % 1000000000}};
-    if (op->alarm < 0 || timerfd_settime(op->alarm, TFD_TIMER_ABSTIME, &time, NULL) != 0)
-        return leati_ctx_error(ctx, LEAT_EIO, "a timer could not be set: %s",
-                               strerrorname_np(errno));
-    return leat_ctx_wait_readable(ctx, op->alarm);
-}
-
 // Opens the next split, or says that there is none.
 static leat_err next_split(file_operator *op, leat_poll *state)
 {
@@ -168,8 +146,10 @@ static leat_err next_split(file_operator *op, leat_poll *state)
         *state = LEAT_POLL_WAIT;
         return LEAT_OK;
     case LEATI_SPLIT_WATCH:
+        // Until the next listing is due, or somebody else's has found something.
         *state = LEAT_POLL_WAIT;
-        return set_alarm(op);
+        leat_ctx_wake_at(op->base.ctx, leati_file_splits_due_ns(op->splits));
+        return LEAT_OK;
     }
     return LEAT_OK;
 }
@@ -178,7 +158,7 @@ static leat_err next_split(file_operator *op, leat_poll *state)
 static leat_err scan(file_operator *op)
 {
     leat_ctx *ctx = op->base.ctx;
-    int64_t now_ns = leati_clock_ns();
+    int64_t now_ns = leat_ctx_now_ns(ctx);
     if (!leati_file_splits_due(op->splits, now_ns))
         return LEAT_OK;
     char why[WHY_BYTES] = "no memory for the list of files";
@@ -281,8 +261,6 @@ static void file_dispose(leat_operator *self)
         leati_file_splits_release(op->splits, &op->split);
     if (op->joined)
         leati_file_splits_leave(op->splits, &op->sleeper);
-    if (op->alarm >= 0)
-        close(op->alarm);
     leati_free(leat_ctx_allocator(self->ctx), op->record);
     leati_operator_dispose(self);
 }
@@ -300,7 +278,6 @@ static leat_err file_create(const leat_factory *factory, leat_ctx *ctx, leat_ope
     if (!made)
         return LEAT_ENOMEM;
     made->config = factory->config;
-    made->alarm = -1;
     *op = &made->base;
     return LEAT_OK;
 }

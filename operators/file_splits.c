@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/thread.h"
 
 enum { MARKS = 64 };
 
@@ -247,7 +246,6 @@ leat_err leati_file_splits_scan(leati_file_splits *splits, const leati_file_list
     pthread_mutex_unlock(&s->lock);
     if (!mine)
         return LEAT_OK;
-    int64_t began_ns = leati_clock_ns();
     leati_file_list found = {.allocator = s->allocator};
     leat_err err = leati_file_list_paths(&found, listing, s->rules->paths, s->rules->path_count);
     pthread_mutex_lock(&s->lock);
@@ -256,7 +254,8 @@ leat_err leati_file_splits_scan(leati_file_splits *splits, const leati_file_list
     leati_file_list_fini(&found);
     s->scanning = false;
     // From its end on, so that listings which take long leave time for reading.
-    now_ns += leati_clock_ns() - began_ns;
+    if (listing->ctx)
+        now_ns = leat_ctx_now_ns(listing->ctx);
     atomic_store_explicit(&s->due_ns, due_after(s, now_ns), memory_order_relaxed);
     if (s->head < s->queue.count)
         wake_all_locked(s);

@@ -338,6 +338,35 @@ Test(file_watch, a_job_reads_what_appears_until_it_is_cancelled)
     }
 }
 
+// By a clock that the test moves, with three subtasks of which one looks at the directory.
+Test(file_watch, a_new_file_is_found_when_the_interval_is_over)
+{
+    leat_harness *h;
+    mkdir("d", 0700);
+    put_text("d/first", "one\n");
+    cr_assert_eq(leat_harness_create(NULL, &h), LEAT_OK);
+    leat_env *env = leat_harness_env(h);
+    leat_env_set_parallelism(env, 3);
+    const char *path = "d";
+    leat_file_options options = {.paths = &path,
+                                 .path_count = 1,
+                                 .format = leat_text_format(),
+                                 .watch_interval_ms = INTERVAL_MS};
+    leat_stream *lines = leat_read_files(env, &options, leat_type_scalar(LEAT_STR));
+    leat_test_output(leat_parallelism(lines, 3), "lines");
+    for (int64_t round = 1; round <= 4; round++) {
+        cr_assert_eq(leat_harness_run(h), LEAT_OK, "%s", leat_harness_why(h));
+        cr_assert_eq((int64_t)leat_harness_count(h, "lines"), round);
+        char name[] = "d/0";
+        name[2] = (char)('0' + round);
+        put_text(name, "more\n");
+        cr_assert_eq(leat_harness_advance(h, INTERVAL_NS - 1), LEAT_OK);
+        cr_assert_eq((int64_t)leat_harness_count(h, "lines"), round);
+        cr_assert_eq(leat_harness_advance(h, 1), LEAT_OK);
+    }
+    leat_harness_destroy(&h);
+}
+
 Test(file_watch, a_directory_that_is_removed_fails_the_job)
 {
     job j;
