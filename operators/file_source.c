@@ -370,10 +370,11 @@ static const char *check_options(const leat_file_options *options)
 
 static leat_stream *add_source(leat_env *env, const file_config *config, const leat_type *type)
 {
-    char *kind = leat_env_alloc(env, strlen(config->format->name) + sizeof "source: ");
+    size_t kind_size = strlen(config->format->name) + sizeof "source: ";
+    char *kind = leat_env_alloc(env, kind_size);
     if (!kind)
         return leati_graph_inert(env);
-    stpcpy(stpcpy(kind, "source: "), config->format->name);
+    snprintf(kind, kind_size, "source: %s", config->format->name);
     leati_strbuf detail;
     leati_strbuf_init(&detail, leat_env_allocator(env));
     print_detail(&detail, config);

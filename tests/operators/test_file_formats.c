@@ -15,7 +15,7 @@ static leat_file_result fixed_header(void *reader, const leat_file_text *text, s
         return LEAT_FILE_MORE;
     if (text->size < MAGIC_SIZE || memcmp(text->data, "FIXED1\n", MAGIC_SIZE) != 0) {
         error->offset = 0;
-        strcpy(error->text, "this is no file of fixed records");
+        snprintf(error->text, sizeof error->text, "this is no file of fixed records");
         return LEAT_FILE_BAD;
     }
     *consumed = MAGIC_SIZE;
@@ -160,7 +160,7 @@ static leat_file_result wrong_next(void *reader, const leat_file_text *text, siz
 {
     if (wrong_result == LEAT_FILE_MORE && !text->at_end)
         return LEAT_FILE_MORE;
-    strcpy(error->text, "reason");
+    snprintf(error->text, sizeof error->text, "reason");
     *consumed = wrong_consumed == SIZE_MAX ? text->size + 1 : wrong_consumed;
     return wrong_result;
 }

@@ -280,7 +280,7 @@ static leat_file_result reading_next(void *reader, const leat_file_text *text, s
         if (!text->at_end)
             return LEAT_FILE_MORE;
         *consumed = text->size;
-        strcpy(error->text, "the file ends within a reading");
+        snprintf(error->text, sizeof error->text, "the file ends within a reading");
         return LEAT_FILE_BAD;
     }
     memcpy(record, text->data, sizeof(reading));
