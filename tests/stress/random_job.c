@@ -396,11 +396,8 @@ static void configure(leat_env *env, const graph *g)
     leat_env_set_buffer_timeout(env, g->timeout_ms);
 }
 
-leat_env *build_job(graph *g)
+void build_job_in(leat_env *env, graph *g)
 {
-    leat_env *env;
-    if (leat_env_create(NULL, &env))
-        wrong(g, "no environment", 0, 0);
     configure(env, g);
     leat_stream *made[MAX_OPS];
     for (int i = 0; i < g->count; i++) {
@@ -422,5 +419,13 @@ leat_env *build_job(graph *g)
         if (o->sets_timeout && o->kind != LOOP)
             leat_buffer_timeout(made[i], o->timeout_ms);
     }
+}
+
+leat_env *build_job(graph *g)
+{
+    leat_env *env;
+    if (leat_env_create(NULL, &env))
+        wrong(g, "no environment", 0, 0);
+    build_job_in(env, g);
     return env;
 }

@@ -10,5 +10,7 @@ extern graph now; // the graph that runs; user functions report with it
 
 // The environment with the whole job; its sinks fill `got`. The graph is `now` and outlives it.
 leat_env *build_job(graph *g);
+// The same in an environment that there is.
+void build_job_in(leat_env *env, graph *g);
 
 #endif
