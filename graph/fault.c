@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults stick to the environment until it is destroyed; those that validation finds are replaced
-// by the next validation, so that checking twice says nothing twice. A fault refers to its operator
-// and not to its name: in leat_name(leat_reduce(...), "count words") the name comes last.
+// Faults stick to the environment until it is destroyed; those that validation finds, and what went
+// wrong in a run, are replaced by the next validation, so that checking twice says nothing twice. A
+// fault refers to its operator and not to its name: in leat_name(leat_reduce(...), "count words")
+// the name comes last.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -149,5 +150,15 @@ void leat_env_fail(leat_env *env, leat_err err, const char *format, ...)
     va_list args;
     va_start(args, format);
     leati_fault_vadd(env, NULL, err == LEAT_OK ? LEAT_EINVAL : err, format, args);
+    va_end(args);
+}
+
+void leati_env_run_failed(leat_env *env, leat_err err, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    env->checking = true;
+    leati_fault_vadd(env, NULL, err, format, args);
+    env->checking = false;
     va_end(args);
 }

@@ -148,6 +148,9 @@ static void check_loop_edges(leati_layout *layout, const uint8_t *marks, const l
         const leati_edge *edge = &layout->env->edges[e];
         if (marks[leati_place_index(edge->from)] != 3 || marks[leati_place_index(edge->to)] != 3)
             continue;
+        // Inside a task nothing waits.
+        if (layout->places[leati_place_index(edge->to)].chained_edge == e)
+            continue;
         int64_t timeout_ms = edge->from->buffer_timeout_ms;
         if (timeout_ms == INT64_MIN)
             timeout_ms = leati_config_get(&layout->env->config, LEATI_CONFIG_BUFFER_TIMEOUT);
@@ -160,13 +163,17 @@ static void check_loop_edges(leati_layout *layout, const uint8_t *marks, const l
             leati_fault_add(layout->env, edge->from, LEAT_EGRAPH,
                             "its buffer timeout is -1, but it is inside the loop of \"%s\" "
                             "(operator %u), whose records would wait for ever in segments that are "
-                            "not full",
+                            "not full: leat_buffer_timeout can give it another",
                             head->name, head->id);
     }
 }
 
 static leat_err check_loops(leati_layout *layout)
 {
+    // Which edges are exchanges is known for graphs that are right in all else.
+    if (leat_env_fault_count(layout->env) > 0)
+        return LEAT_OK;
+    leati_layout_chain(layout);
     uint8_t *marks = leati_arena_calloc(layout->arena, layout->node_count, sizeof *marks);
     uint32_t *stack = leati_arena_calloc(layout->arena, layout->node_count, sizeof *stack);
     if (!marks || !stack)
@@ -235,8 +242,9 @@ void leati_layout_validate(leati_layout *layout)
         check_inputs_connected(layout, place);
         check_sides(layout, place);
     }
-    if (check_cycle(layout) != LEAT_OK || check_uids(layout) != LEAT_OK ||
-        check_loops(layout) != LEAT_OK)
+    if (check_cycle(layout) != LEAT_OK || check_uids(layout) != LEAT_OK)
         leati_fault_no_memory(layout->env);
     check_sink(layout);
+    if (check_loops(layout) != LEAT_OK)
+        leati_fault_no_memory(layout->env);
 }

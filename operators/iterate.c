@@ -53,10 +53,8 @@ static bool head_accepts(leat_operator *self)
 static leat_err head_input_ended(leat_operator *self, uint32_t input, leat_out *out)
 {
     const head_operator *op = (const head_operator *)self;
-    if (input == 0) {
-        op->lane->outside_ended = true;
-        op->lane->quiet_ns = leat_ctx_now_ns(self->ctx);
-    }
+    if (input == 0)
+        leati_loop_outside_ended(op->lane, leat_ctx_now_ns(self->ctx));
     return LEAT_OK;
 }
 
@@ -112,18 +110,18 @@ static leat_err emit_back(back_operator *op, leat_out *out, uint32_t most)
         count++;
     }
     leat_ctx_count_in(op->base.ctx, count, queue->at - before);
-    op->lane->quiet_ns = leat_ctx_now_ns(op->base.ctx);
+    leati_loop_moved(op->lane, leat_ctx_now_ns(op->base.ctx));
     return err;
 }
 
-// Nothing has come back: the loop ends when that has lasted for long enough.
+// Nothing has come back: the loop ends when that has lasted for long enough on all lanes.
 static void wait_for_more(back_operator *op, leat_poll *state)
 {
-    const leati_loop_lane *lane = op->lane;
+    int64_t since_ns = leati_loop_quiet_since(op->lane);
     *state = LEAT_POLL_WAIT;
-    if (!lane->outside_ended || op->config->max_wait_ms == 0)
+    if (since_ns == INT64_MAX || op->config->max_wait_ms == 0)
         return;
-    int64_t over_ns = lane->quiet_ns + op->config->max_wait_ms * 1000000;
+    int64_t over_ns = since_ns + op->config->max_wait_ms * 1000000;
     if (leat_ctx_now_ns(op->base.ctx) < over_ns)
         leat_ctx_wake_at(op->base.ctx, over_ns);
     else
@@ -185,8 +183,12 @@ static leat_err tail_open(leat_operator *self)
 static leat_err tail_element(leat_operator *self, const void *record, leat_out *out)
 {
     tail_operator *op = (tail_operator *)self;
-    leat_err err = leati_loop_put(op->lane, record, op->most);
+    bool was_empty;
+    leat_err err = leati_loop_put(op->lane, record, op->most, &was_empty);
     if (LEAT_LIKELY(err == LEAT_OK)) {
+        // Of a lane that is not empty the head notes the time when it takes.
+        if (was_empty)
+            leati_loop_moved(op->lane, leat_ctx_now_ns(self->ctx));
         leat_ctx_count_out(self->ctx, 1, 0);
         return LEAT_OK;
     }
@@ -194,7 +196,8 @@ static leat_err tail_element(leat_operator *self, const void *record, leat_out *
     if (err == LEAT_ENOBUFS)
         return leati_ctx_error(self->ctx, err,
                                "%zu bytes wait to come back to \"%s\": the loop makes more records "
-                               "than leave it, or iteration.feedback-memory is too low",
+                               "than leave it; if they all leave in the end, raise "
+                               "iteration.feedback-memory",
                                op->most, name);
     if (err == LEAT_ESTATE)
         return leati_ctx_error(

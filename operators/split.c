@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // leat_split and leat_select, over side outputs: a selection is a side output of the split, named
 // by the texts it was asked for. A record goes once to each selection that has one of its names.
+// The main output has all records.
 #include <stdio.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ static const char prefix[] = "select ";
 
 struct leat_choice {
     uint32_t count; // may be above MOST_NAMES
+    bool without_name;
     const char *names[MOST_NAMES];
 };
 
@@ -30,6 +32,7 @@ typedef struct split_operator {
 
 void leat_choose(leat_choice *choice, const char *name)
 {
+    choice->without_name |= !name;
     if (choice->count < MOST_NAMES)
         choice->names[choice->count] = name;
     choice->count++;
@@ -54,12 +57,15 @@ static leat_err split_element(leat_operator *self, const void *record, leat_out 
     split_operator *op = (split_operator *)self;
     leat_ctx *ctx = self->ctx;
     op->choice.count = 0;
+    op->choice.without_name = false;
     int result = op->fn(ctx, record, &op->choice);
     if (LEAT_UNLIKELY(result != 0))
         return leati_ctx_reject(ctx, record, "the split function", result);
     if (LEAT_UNLIKELY(op->choice.count > MOST_NAMES))
         return leat_reject(ctx, record, "the split function chose %u names, above %d",
                            op->choice.count, MOST_NAMES);
+    if (LEAT_UNLIKELY(op->choice.without_name))
+        return leat_reject(ctx, record, "the split function chose a name that is NULL");
     for (uint32_t i = 0; i < leati_ctx_side_count(ctx); i++) {
         const char *side = leati_ctx_side_name(ctx, i);
         if (strncmp(side, prefix, strlen(prefix)) != 0 ||
@@ -69,7 +75,7 @@ static leat_err split_element(leat_operator *self, const void *record, leat_out 
         if (LEAT_UNLIKELY(err != LEAT_OK))
             return err;
     }
-    return LEAT_OK;
+    return leat_collect(out, record);
 }
 
 static const leat_operator_ops split_ops = {
@@ -106,13 +112,14 @@ leat_stream *leat_split(leat_stream *in, leat_split_fn fn)
                                               .factory = {split_create, config}});
 }
 
-// "even, large" in one form, whatever the blanks were; NULL when a name is empty.
-static char *side_of(leat_env *env, const char *names, bool *empty)
+// "even, large" in one form, whatever the blanks around the names were. `*wrong` says that a name
+// is empty or has blanks inside.
+static char *side_of(leat_env *env, const char *names, bool *wrong)
 {
     static const char blanks[] = " \t\r\n";
     char *side = leat_env_alloc(env, sizeof prefix + 2 * strlen(names) + 1);
     char *to = side;
-    *empty = false;
+    *wrong = false;
     if (!side)
         return NULL;
     memcpy(to, prefix, sizeof prefix - 1);
@@ -122,7 +129,7 @@ static char *side_of(leat_env *env, const char *names, bool *empty)
         size_t whole = strcspn(names, ","), size = whole;
         while (size > 0 && strchr(blanks, names[size - 1]))
             size--;
-        *empty |= size == 0;
+        *wrong |= size == 0 || strcspn(names, blanks) < size;
         memcpy(to, names, size);
         to += size;
         if (names[whole] == '\0')
@@ -143,9 +150,9 @@ leat_stream *leat_select(leat_stream *split, const char *names)
         return leati_graph_inert(env);
     if (!node || node->factory.create != split_create)
         return leati_builder_fault_on(split, "leat_select", "the stream is not that of a split");
-    bool empty = true;
-    const char *side = names ? side_of(env, names, &empty) : NULL;
-    if (empty)
-        return leati_builder_fault_on(split, "leat_select", "a name is empty");
+    bool wrong = true;
+    const char *side = names ? side_of(env, names, &wrong) : NULL;
+    if (wrong)
+        return leati_builder_fault_on(split, "leat_select", "a name is empty or has blanks");
     return side ? leati_graph_side(split, side, node->out_type) : leati_graph_inert(env);
 }

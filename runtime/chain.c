@@ -41,6 +41,20 @@ void leati_chain_fini(leati_chain *chain)
     *chain = (leati_chain){.allocator = chain->allocator};
 }
 
+// What an operator lacks that it cannot do without, or NULL.
+static const char *lacks(const leat_operator *op, const leati_node *node)
+{
+    if (!op->ops)
+        return "no table of hooks";
+    if (!op->ops->dispose)
+        return "no dispose hook";
+    if (node->input_count == 0)
+        return op->ops->poll ? NULL : "no poll hook";
+    if (node->input_count == 1)
+        return op->ops->element ? NULL : "no element hook";
+    return op->ops->element_of ? NULL : "no element_of hook";
+}
+
 static leat_err create_operators(leati_chain *chain)
 {
     for (uint32_t i = 0; i < chain->count; i++) {
@@ -51,6 +65,10 @@ static leat_err create_operators(leati_chain *chain)
         if (err)
             return leati_ctx_error(ctx, err, "the operator could not be created: %s",
                                    leat_err_message(err));
+        const char *lack = op ? lacks(op, ctx->node) : "no operator";
+        if (lack)
+            return leati_ctx_error(ctx, LEAT_EINVAL, "its factory made %s%s",
+                                   op ? "an operator with " : "", lack);
         op->ctx = ctx;
         ctx->op = op;
     }

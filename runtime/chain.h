@@ -25,14 +25,15 @@ struct leat_ctx {
     leat_operator *op; // NULL before it was made
     leati_side *sides;
     uint32_t side_count;
-    uint32_t input;    // of an operator of several inputs: where the record at hand came in
-    int64_t watermark; // the largest that has reached the operator
-    void *local;       // the user function's own
-    bool ended;        // an absorbed source: it will emit nothing more
-    bool opened;       // the user's open has succeeded and close is due
-    void *reject;      // a record of node->reject_type, or NULL
-    leati_watch watch; // of a source: the descriptor that it waits for
-    leati_alarm alarm; // the time that it waits for
+    uint32_t input;     // of an operator of several inputs: where the record at hand came in
+    int64_t watermark;  // the largest that has reached the operator
+    void *local;        // the user function's own
+    bool ended;         // an absorbed source: it will emit nothing more
+    bool opened;        // the user's open has succeeded and close is due
+    leat_operator gate; // stands before an operator that may reject records (link.c)
+    void *reject;       // a record of node->reject_type, or NULL
+    leati_watch watch;  // of a source: the descriptor that it waits for
+    leati_alarm alarm;  // the time that it waits for
     _Atomic uint64_t rejected;
     _Atomic(struct leati_metric *) metrics; // what user functions registered: runtime/metrics.h
 };

@@ -18,6 +18,8 @@
 int leat_fail(leat_ctx *ctx, const char *format, ...)
 {
     leati_task *t = ctx->task;
+    if (!format)
+        return leat_fail(ctx, "no reason given");
     va_list args;
     va_start(args, format);
     if (ctx->node->on_error == LEAT_ON_ERROR_FAIL || !ctx->opened) {
@@ -32,9 +34,15 @@ int leat_fail(leat_ctx *ctx, const char *format, ...)
 
 leat_err leati_ctx_error(leat_ctx *ctx, leat_err err, const char *format, ...)
 {
+    leati_task *t = ctx->task;
+    // The user's function has said why, where it was that which failed.
+    if (err == LEAT_EUSER && t->reject_ctx == ctx) {
+        t->reject_ctx = NULL;
+        return leati_ctx_error(ctx, err, "%s", t->reject_text);
+    }
     va_list args;
     va_start(args, format);
-    leati_task_record_failure(ctx->task, err, ctx, format, args);
+    leati_task_record_failure(t, err, ctx, format, args);
     va_end(args);
     return err;
 }
@@ -45,8 +53,6 @@ leat_err leati_ctx_user_failure(leat_ctx *ctx, const char *function, int result)
         return LEAT_ECANCELLED;
     if (ctx->task->failure)
         return ctx->task->failure;
-    if (ctx->task->reject_ctx == ctx)
-        return leati_ctx_error(ctx, LEAT_EUSER, "%s", ctx->task->reject_text);
     return leati_ctx_error(ctx, LEAT_EUSER, "%s returned %d", function, result);
 }
 

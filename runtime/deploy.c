@@ -74,11 +74,11 @@ static leat_err reserve_segments(leat_job *job, uint64_t minimum)
     }
     uint32_t total, unreserved;
     leati_global_pool_counts(pool, &total, &unreserved);
-    leat_env_fail(job->env, LEAT_ENOBUFS,
-                  "the job needs at least %llu memory segments of %zu bytes, but only %u of all %u "
-                  "are free: raise memory.network, or lower the parallelism",
-                  (unsigned long long)minimum, leati_global_pool_segment_size(pool), unreserved,
-                  total);
+    leati_env_run_failed(
+        job->env, LEAT_ENOBUFS,
+        "the job needs at least %llu memory segments of %zu bytes, but only %u of all %u "
+        "are free: raise memory.network, or lower the parallelism",
+        (unsigned long long)minimum, leati_global_pool_segment_size(pool), unreserved, total);
     return LEAT_ENOBUFS;
 }
 
@@ -244,11 +244,11 @@ static leat_err create_spool(leat_job *job, const leati_task *t, const leati_job
 {
     leat_err err = leati_spool_create(job->allocator, channels, spool);
     if (err == LEAT_EIO)
-        leat_env_fail(job->env, err,
-                      "%s: a file for its blocking exchange cannot be made in %s: %s; TMPDIR can "
-                      "name another folder",
-                      t->vertex->ops[edge->from_op].node->name, leati_spool_folder(),
-                      strerror(errno));
+        leati_env_run_failed(
+            job->env, err,
+            "%s: a file for its blocking exchange cannot be made in %s: %s; TMPDIR can "
+            "name another folder",
+            t->vertex->ops[edge->from_op].node->name, leati_spool_folder(), strerror(errno));
     return err;
 }
 

@@ -166,7 +166,7 @@ leat_err leat_start(leat_runtime *runtime, leat_env *env, leat_job **out)
 {
     leat_job *job = leati_calloc(runtime->allocator, 1, sizeof *job);
     if (!job) {
-        leat_env_fail(env, LEAT_ENOMEM, "the job: out of memory");
+        leati_env_run_failed(env, LEAT_ENOMEM, "the job: out of memory");
         return LEAT_ENOMEM;
     }
     job->runtime = runtime;
@@ -180,7 +180,8 @@ leat_err leat_start(leat_runtime *runtime, leat_env *env, leat_job **out)
         err = leati_job_deploy(job);
         // What deployment could say itself it has said.
         if (err && leat_env_fault_count(env) == told)
-            leat_env_fail(env, err, "the job could not be deployed: %s", leat_err_message(err));
+            leati_env_run_failed(env, err, "the job could not be deployed: %s",
+                                 leat_err_message(err));
     }
     if (err) {
         if (job->graph)
@@ -454,11 +455,11 @@ static leat_err run_on(leat_runtime *runtime, leat_env *env, leat_accumulators *
         return err;
     err = leat_job_wait(job, -1);
     if (err) {
-        leat_env_fail(env, err, "%s", leat_job_failure(job));
+        leati_env_run_failed(env, err, "%s", leat_job_failure(job));
     } else if (accumulators) {
         err = leat_job_accumulators(job, accumulators);
         if (err)
-            leat_env_fail(env, err, "the accumulators: %s", leat_err_message(err));
+            leati_env_run_failed(env, err, "the accumulators: %s", leat_err_message(err));
     }
     leat_job_destroy(&job);
     return err;
@@ -473,7 +474,7 @@ static leat_err execute(leat_env *env, leat_accumulators **accumulators)
     char why[256] = "";
     err = leat_runtime_create(env, &runtime, why, sizeof why);
     if (err) {
-        leat_env_fail(env, err, "%s", why);
+        leati_env_run_failed(env, err, "%s", why);
         return err;
     }
     err = run_on(runtime, env, accumulators);

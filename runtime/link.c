@@ -94,6 +94,36 @@ static const leat_operator_ops branch_ops = {
     .dispose = dispose_nothing,
 };
 
+// --- gates ---
+
+// Before an operator that may reject records: what its function said with leat_fail about an
+// earlier record, and then did not reject, is not said about the next one.
+static leat_ctx *ctx_of_gate(leat_operator *gate)
+{
+    return (leat_ctx *)((char *)gate - offsetof(leat_ctx, gate));
+}
+
+static leat_err gate_element(leat_operator *self, const void *record, leat_out *out)
+{
+    leat_ctx *ctx = ctx_of_gate(self);
+    ctx->task->reject_ctx = NULL;
+    return ctx->op->ops->element(ctx->op, record, out);
+}
+
+static leat_err gate_watermark(leat_operator *self, int64_t watermark, leat_out *out)
+{
+    leat_ctx *ctx = ctx_of_gate(self);
+    leat_out to = {.target = ctx->op, .next = out};
+    return leat_emit_watermark(&to, watermark);
+}
+
+static const leat_operator_ops gate_ops = {
+    .kind = "gate",
+    .element = gate_element,
+    .watermark = gate_watermark,
+    .dispose = dispose_nothing,
+};
+
 static leat_err pass_watermark(leat_out *out, int64_t watermark)
 {
     leat_operator *op = out->target;
@@ -150,6 +180,16 @@ static leat_out out_to(const leati_chain *chain, leat_operator *target, leat_out
                       .stopping = chain->stopping};
 }
 
+// What feeds an operator of one input.
+static leat_out out_to_op(const leati_chain *chain, uint32_t op)
+{
+    leat_ctx *ctx = &chain->ctx[op];
+    if (ctx->node->on_error == LEAT_ON_ERROR_FAIL)
+        return out_to(chain, ctx->op, &chain->outs[op]);
+    ctx->gate.ops = &gate_ops;
+    return out_to(chain, &ctx->gate, &chain->outs[op]);
+}
+
 static leati_branch *branch_create(leati_chain *chain, uint32_t count, leati_task *guards)
 {
     leati_branch *b = leati_calloc(chain->allocator, 1, sizeof *b + count * sizeof *b->outs);
@@ -180,7 +220,7 @@ static leat_err join(const linking *l, uint32_t op, const char *side, leat_out *
     }
     for (uint32_t i = op + 1; i < chain->tree; i++)
         if (reads_op(l, i, op, side))
-            *to++ = out_to(chain, chain->ctx[i].op, &chain->outs[i]);
+            *to++ = out_to_op(chain, i);
     for (uint32_t i = 0; i < l->exit_count; i++)
         if (reads_exit(l, i, op, side))
             *to++ = out_to(chain, l->exits[i].writer, NULL);
@@ -265,5 +305,5 @@ leat_out leati_chain_entry(leati_chain *chain, uint32_t input)
 {
     if (chain->ports)
         return out_to(chain, &chain->ports[input].base, NULL);
-    return out_to(chain, leati_chain_head(chain), &chain->outs[0]);
+    return out_to_op(chain, 0);
 }

@@ -3,12 +3,13 @@
 // reader or an absorbed source, and tells the head which input the record came by. The head's event
 // time is the smallest of its inputs'.
 #include "base/alloc.h"
-#include "runtime/chain.h"
+#include "runtime/task.h"
 
 static leat_err port_element(leat_operator *self, const void *record, leat_out *out)
 {
     const leati_port *port = (const leati_port *)self;
     port->head->input = port->input;
+    port->head->task->reject_ctx = NULL;
     return port->head->op->ops->element_of(port->head->op, port->input, record, port->out);
 }
 

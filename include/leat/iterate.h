@@ -9,7 +9,8 @@
 // What comes back waits in memory, at most iteration.feedback-memory a subtask. New input is taken
 // only while a quarter of that is in use; a loop that makes more of its records all the time
 // reaches the bound and fails the job by name. Feedback carries records without their timestamps
-// and no watermarks.
+// and no watermarks. Exchanges inside the loop are no blocking ones and have no buffer timeout of
+// -1, or records would wait in them for ever: that is a fault.
 #ifndef LEAT_ITERATE_H
 #define LEAT_ITERATE_H
 
@@ -18,7 +19,8 @@
 LEAT_BEGIN_DECLS
 
 // The head of a loop: emits what comes from `in` and what comes back. When `in` has ended and
-// nothing has come back for `max_wait_ms` (milliseconds), the loop ends; with 0 it never does. What
+// nothing has come back to any subtask for `max_wait_ms` (milliseconds), the loop ends; with 0 it
+// never does. What
 // comes back after that fails the job, so the time must exceed the longest way through the loop.
 LEAT_API leat_stream *leat_iterate(leat_stream *in, int64_t max_wait_ms);
 

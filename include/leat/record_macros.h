@@ -134,27 +134,29 @@ typedef const void *leati_pointer;
 #define LEATI_ROW_MAP(T, name, key, value) LEATI_ROW_COMPOSED(T, name, LEAT_MAP)
 #define LEATI_ROW_OPTIONAL(T, name, element) LEATI_ROW_COMPOSED(T, name, LEAT_OPTIONAL)
 
-// Encoding. `need` is the most that the fields still to be written take, those of composed kinds
+// Names inside the functions end in `_`, so that they meet neither a user's type nor a macro.
+
+// Encoding. `need_` is the most that the fields still to be written take, those of composed kinds
 // left out; it is known before the first byte is written, so one comparison covers a run of
 // scalars. Near the end of the room the table is walked instead, with exact checks.
 #define LEATI_DEFINE_ENCODE(T, ...) \
-    LEATI_STATIC uint8_t *leati_encode_##T(const leat_type *type, const void *record, \
-                                           uint8_t *to, uint8_t *end) \
+    LEATI_STATIC uint8_t *leati_encode_##T(const leat_type *type_, const void *record_, \
+                                           uint8_t *to_, uint8_t *end_) \
     { \
-        const T *r = (const T *)record; \
-        uint32_t index = 0; \
-        size_t need = 3 LEATI_EACH(LEATI_NEED, T, __VA_ARGS__); \
-        if (LEAT_UNLIKELY((size_t)(end - to) < need)) \
-            return leat_codec_encode_struct(type, record, to, end); \
-        to = leati_put_header(to, leati_count_##T); \
-        need -= 3; \
+        const T *r_ = (const T *)record_; \
+        uint32_t index_ = 0; \
+        size_t need_ = 3 LEATI_EACH(LEATI_NEED, T, __VA_ARGS__); \
+        if (LEAT_UNLIKELY((size_t)(end_ - to_) < need_)) \
+            return leat_codec_encode_struct(type_, record_, to_, end_); \
+        to_ = leati_put_header(to_, leati_count_##T); \
+        need_ -= 3; \
         LEATI_EACH(LEATI_ENCODE, T, __VA_ARGS__) \
-        (void)need, (void)index; \
-        return to; \
+        (void)need_, (void)index_; \
+        return to_; \
     }
 
 #define LEATI_NEED(T, field) LEATI_FORM(LEATI_NEED_, T, LEATI_UNWRAP field)
-#define LEATI_NEED_SCALAR(T, name, K) + leati_room_##K + leati_body_##K(&r->name)
+#define LEATI_NEED_SCALAR(T, name, K) + leati_room_##K + leati_body_##K(&r_->name)
 #define LEATI_NEED_STRUCT(T, name, U)
 #define LEATI_NEED_LIST(T, name, element)
 #define LEATI_NEED_MAP(T, name, key, value)
@@ -163,22 +165,22 @@ typedef const void *leati_pointer;
 #define LEATI_ENCODE(T, field) LEATI_FORM(LEATI_ENCODE_, T, LEATI_UNWRAP field)
 #define LEATI_ENCODE_SCALAR(T, name, K) \
     LEATI_CHECK_FIELD(T, name, leati_ctype_##K) \
-    to = leati_put_##K(to, &r->name); \
-    need -= leati_room_##K + leati_body_##K(&r->name); \
-    index++;
+    to_ = leati_put_##K(to_, &r_->name); \
+    need_ -= leati_room_##K + leati_body_##K(&r_->name); \
+    index_++;
 #define LEATI_ENCODE_STRUCT(T, name, U) \
     LEATI_CHECK_FIELD(T, name, U) \
-    to = leati_encode_##U(LEAT_TYPE(U), &r->name, to, end); \
+    to_ = leati_encode_##U(LEAT_TYPE(U), &r_->name, to_, end_); \
     LEATI_ENCODE_GO_ON
 #define LEATI_ENCODE_COMPOSED(T, name) \
-    to = leat_codec_encode(LEAT_TYPE(T##__##name), &r->name, to, end); \
+    to_ = leat_codec_encode(LEAT_TYPE(T##__##name), &r_->name, to_, end_); \
     LEATI_ENCODE_GO_ON
 #define LEATI_ENCODE_GO_ON \
-    index++; \
-    if (LEAT_UNLIKELY(!to)) \
+    index_++; \
+    if (LEAT_UNLIKELY(!to_)) \
         return NULL; \
-    if (LEAT_UNLIKELY((size_t)(end - to) < need)) \
-        return leat_codec_encode_from(type, index, record, to, end);
+    if (LEAT_UNLIKELY((size_t)(end_ - to_) < need_)) \
+        return leat_codec_encode_from(type_, index_, record_, to_, end_);
 #define LEATI_ENCODE_LIST(T, name, element) \
     LEATI_CHECK_FIELD(T, name, leat_list) LEATI_ENCODE_COMPOSED(T, name)
 #define LEATI_ENCODE_MAP(T, name, key, value) \
@@ -187,42 +189,42 @@ typedef const void *leati_pointer;
     LEATI_CHECK_OPTIONAL(T, name) LEATI_ENCODE_COMPOSED(T, name)
 
 #define LEATI_DEFINE_SIZE(T, ...) \
-    LEATI_STATIC size_t leati_size_##T(const leat_type *type, const void *record) \
+    LEATI_STATIC size_t leati_size_##T(const leat_type *type_, const void *record_) \
     { \
-        const T *r = (const T *)record; \
-        (void)type, (void)r; \
+        const T *r_ = (const T *)record_; \
+        (void)type_, (void)r_; \
         return leati_header_size(leati_count_##T) LEATI_EACH(LEATI_SIZE, T, __VA_ARGS__); \
     }
 
 #define LEATI_SIZE(T, field) LEATI_FORM(LEATI_SIZE_, T, LEATI_UNWRAP field)
-#define LEATI_SIZE_SCALAR(T, name, K) + leati_size_##K(&r->name)
-#define LEATI_SIZE_STRUCT(T, name, U) + leati_size_##U(LEAT_TYPE(U), &r->name)
-#define LEATI_SIZE_COMPOSED(T, name) + leat_codec_size(LEAT_TYPE(T##__##name), &r->name)
+#define LEATI_SIZE_SCALAR(T, name, K) + leati_size_##K(&r_->name)
+#define LEATI_SIZE_STRUCT(T, name, U) + leati_size_##U(LEAT_TYPE(U), &r_->name)
+#define LEATI_SIZE_COMPOSED(T, name) + leat_codec_size(LEAT_TYPE(T##__##name), &r_->name)
 #define LEATI_SIZE_LIST(T, name, element) LEATI_SIZE_COMPOSED(T, name)
 #define LEATI_SIZE_MAP(T, name, key, value) LEATI_SIZE_COMPOSED(T, name)
 #define LEATI_SIZE_OPTIONAL(T, name, element) LEATI_SIZE_COMPOSED(T, name)
 
-// Decoding. `rest` is what the fast path reads of the fields still to come without asking, `room`
+// Decoding. `rest_` is what the fast path reads of the fields still to come without asking, `room_`
 // what there is beyond that. The first field that is not in the form that the encoder writes is
 // handed, with all after it, to the table.
 #define LEATI_DEFINE_DECODE(T, ...) \
-    LEATI_STATIC const uint8_t *leati_decode_##T(const leat_type *type, const uint8_t *from, \
-                                                 const uint8_t *end, void *record, \
-                                                 leat_decoder *decoder) \
+    LEATI_STATIC const uint8_t *leati_decode_##T(const leat_type *type_, const uint8_t *from_, \
+                                                 const uint8_t *end_, void *record_, \
+                                                 leat_decoder *decoder_) \
     { \
-        T *r = (T *)record; \
-        const uint8_t *next; \
-        uint32_t index = 0; \
-        size_t rest = leati_header_size(leati_count_##T) LEATI_EACH(LEATI_REST, T, __VA_ARGS__); \
-        size_t room = (size_t)(end - from); \
-        if (LEAT_UNLIKELY(room < rest || !leati_is_header(from, leati_count_##T))) \
-            return leat_codec_decode_struct(type, from, end, record, decoder); \
-        room -= rest; \
-        from += leati_header_size(leati_count_##T); \
-        rest -= leati_header_size(leati_count_##T); \
+        T *r_ = (T *)record_; \
+        const uint8_t *next_; \
+        uint32_t index_ = 0; \
+        size_t rest_ = leati_header_size(leati_count_##T) LEATI_EACH(LEATI_REST, T, __VA_ARGS__); \
+        size_t room_ = (size_t)(end_ - from_); \
+        if (LEAT_UNLIKELY(room_ < rest_ || !leati_is_header(from_, leati_count_##T))) \
+            return leat_codec_decode_struct(type_, from_, end_, record_, decoder_); \
+        room_ -= rest_; \
+        from_ += leati_header_size(leati_count_##T); \
+        rest_ -= leati_header_size(leati_count_##T); \
         LEATI_EACH(LEATI_DECODE, T, __VA_ARGS__) \
-        (void)next, (void)rest, (void)room, (void)index; \
-        return from; \
+        (void)next_, (void)rest_, (void)room_, (void)index_; \
+        return from_; \
     }
 
 #define LEATI_REST(T, field) LEATI_FORM(LEATI_REST_, T, LEATI_UNWRAP field)
@@ -234,57 +236,57 @@ typedef const void *leati_pointer;
 
 #define LEATI_DECODE(T, field) LEATI_FORM(LEATI_DECODE_, T, LEATI_UNWRAP field)
 #define LEATI_DECODE_SCALAR(T, name, K) \
-    next = leati_take_##K(from, &room, &r->name); \
-    if (LEAT_UNLIKELY(!next)) \
-        return leat_codec_decode_from(type, index, from, end, record, decoder); \
-    from = next; \
-    rest -= leati_wire_##K; \
-    index++;
+    next_ = leati_take_##K(from_, &room_, &r_->name); \
+    if (LEAT_UNLIKELY(!next_)) \
+        return leat_codec_decode_from(type_, index_, from_, end_, record_, decoder_); \
+    from_ = next_; \
+    rest_ -= leati_wire_##K; \
+    index_++;
 #define LEATI_DECODE_GO_ON \
-    index++; \
-    if (LEAT_UNLIKELY(!from)) \
+    index_++; \
+    if (LEAT_UNLIKELY(!from_)) \
         return NULL; \
-    room = (size_t)(end - from); \
-    if (LEAT_UNLIKELY(room < rest)) \
-        return leat_codec_decode_from(type, index, from, end, record, decoder); \
-    room -= rest;
+    room_ = (size_t)(end_ - from_); \
+    if (LEAT_UNLIKELY(room_ < rest_)) \
+        return leat_codec_decode_from(type_, index_, from_, end_, record_, decoder_); \
+    room_ -= rest_;
 #define LEATI_DECODE_STRUCT(T, name, U) \
-    from = leati_decode_##U(LEAT_TYPE(U), from, end, &r->name, decoder); \
+    from_ = leati_decode_##U(LEAT_TYPE(U), from_, end_, &r_->name, decoder_); \
     LEATI_DECODE_GO_ON
 #define LEATI_DECODE_COMPOSED(T, name) \
-    from = leat_codec_decode(LEAT_TYPE(T##__##name), from, end, &r->name, decoder); \
+    from_ = leat_codec_decode(LEAT_TYPE(T##__##name), from_, end_, &r_->name, decoder_); \
     LEATI_DECODE_GO_ON
 #define LEATI_DECODE_LIST(T, name, element) LEATI_DECODE_COMPOSED(T, name)
 #define LEATI_DECODE_MAP(T, name, key, value) LEATI_DECODE_COMPOSED(T, name)
 #define LEATI_DECODE_OPTIONAL(T, name, element) LEATI_DECODE_COMPOSED(T, name)
 
 #define LEATI_DEFINE_HASH(T, ...) \
-    LEATI_STATIC uint64_t leati_hash_##T(const leat_type *type, const void *record) \
+    LEATI_STATIC uint64_t leati_hash_##T(const leat_type *type_, const void *record_) \
     { \
-        const T *r = (const T *)record; \
-        uint64_t hash = 0, next; \
-        uint32_t index = 0; \
-        (void)type; \
+        const T *r_ = (const T *)record_; \
+        uint64_t hash_ = 0, next_; \
+        uint32_t index_ = 0; \
+        (void)type_; \
         LEATI_EACH(LEATI_HASH, T, __VA_ARGS__) \
-        return hash; \
+        return hash_; \
     }
 
 #define LEATI_HASH(T, field) \
-    next = LEATI_FORM(LEATI_HASH_, T, LEATI_UNWRAP field); \
-    hash = index++ ? leat_hash_combine(hash, next) : next;
-#define LEATI_HASH_SCALAR(T, name, K) leati_hash_##K(&r->name)
-#define LEATI_HASH_STRUCT(T, name, U) leati_hash_##U(LEAT_TYPE(U), &r->name)
-#define LEATI_HASH_COMPOSED(T, name) leat_codec_hash(LEAT_TYPE(T##__##name), &r->name)
+    next_ = LEATI_FORM(LEATI_HASH_, T, LEATI_UNWRAP field); \
+    hash_ = index_++ ? leat_hash_combine(hash_, next_) : next_;
+#define LEATI_HASH_SCALAR(T, name, K) leati_hash_##K(&r_->name)
+#define LEATI_HASH_STRUCT(T, name, U) leati_hash_##U(LEAT_TYPE(U), &r_->name)
+#define LEATI_HASH_COMPOSED(T, name) leat_codec_hash(LEAT_TYPE(T##__##name), &r_->name)
 #define LEATI_HASH_LIST(T, name, element) LEATI_HASH_COMPOSED(T, name)
 #define LEATI_HASH_MAP(T, name, key, value) LEATI_HASH_COMPOSED(T, name)
 #define LEATI_HASH_OPTIONAL(T, name, element) LEATI_HASH_COMPOSED(T, name)
 
 #define LEATI_DEFINE_EQUAL(T, ...) \
-    LEATI_STATIC bool leati_equal_##T(const leat_type *type, const void *a_record, \
-                                      const void *b_record) \
+    LEATI_STATIC bool leati_equal_##T(const leat_type *type_, const void *a_record_, \
+                                      const void *b_record_) \
     { \
-        const T *a = (const T *)a_record, *b = (const T *)b_record; \
-        (void)type; \
+        const T *a_ = (const T *)a_record_, *b_ = (const T *)b_record_; \
+        (void)type_; \
         LEATI_EACH(LEATI_EQUAL, T, __VA_ARGS__) \
         return true; \
     }
@@ -292,9 +294,9 @@ typedef const void *leati_pointer;
 #define LEATI_EQUAL(T, field) \
     if (!LEATI_FORM(LEATI_EQUAL_, T, LEATI_UNWRAP field)) \
         return false;
-#define LEATI_EQUAL_SCALAR(T, name, K) leati_equal_##K(&a->name, &b->name)
-#define LEATI_EQUAL_STRUCT(T, name, U) leati_equal_##U(LEAT_TYPE(U), &a->name, &b->name)
-#define LEATI_EQUAL_COMPOSED(T, name) leat_codec_equal(LEAT_TYPE(T##__##name), &a->name, &b->name)
+#define LEATI_EQUAL_SCALAR(T, name, K) leati_equal_##K(&a_->name, &b_->name)
+#define LEATI_EQUAL_STRUCT(T, name, U) leati_equal_##U(LEAT_TYPE(U), &a_->name, &b_->name)
+#define LEATI_EQUAL_COMPOSED(T, name) leat_codec_equal(LEAT_TYPE(T##__##name), &a_->name, &b_->name)
 #define LEATI_EQUAL_LIST(T, name, element) LEATI_EQUAL_COMPOSED(T, name)
 #define LEATI_EQUAL_MAP(T, name, key, value) LEATI_EQUAL_COMPOSED(T, name)
 #define LEATI_EQUAL_OPTIONAL(T, name, element) LEATI_EQUAL_COMPOSED(T, name)
@@ -302,49 +304,49 @@ typedef const void *leati_pointer;
 // Deep copies: how much more they take, moving what a copied struct still borrows, and whether
 // anything is borrowed.
 #define LEATI_DEFINE_COPY(T, ...) \
-    LEATI_STATIC size_t leati_extra_##T(const leat_type *type, const void *record, size_t at) \
+    LEATI_STATIC size_t leati_extra_##T(const leat_type *type_, const void *record_, size_t at_) \
     { \
-        const T *r = (const T *)record; \
-        (void)type, (void)r; \
+        const T *r_ = (const T *)record_; \
+        (void)type_, (void)r_; \
         LEATI_EACH(LEATI_EXTRA, T, __VA_ARGS__) \
-        return at; \
+        return at_; \
     } \
-    LEATI_STATIC uint8_t *leati_own_##T(const leat_type *type, void *record, uint8_t *to) \
+    LEATI_STATIC uint8_t *leati_own_##T(const leat_type *type_, void *record_, uint8_t *to_) \
     { \
-        T *r = (T *)record; \
-        (void)type, (void)r; \
+        T *r_ = (T *)record_; \
+        (void)type_, (void)r_; \
         LEATI_EACH(LEATI_OWN, T, __VA_ARGS__) \
-        return to; \
+        return to_; \
     } \
-    LEATI_STATIC bool leati_within_##T(const leat_type *type, const void *record, \
-                                       const void *block, size_t size) \
+    LEATI_STATIC bool leati_within_##T(const leat_type *type_, const void *record_, \
+                                       const void *block_, size_t size_) \
     { \
-        const T *r = (const T *)record; \
-        (void)type; \
+        const T *r_ = (const T *)record_; \
+        (void)type_; \
         return true LEATI_EACH(LEATI_WITHIN, T, __VA_ARGS__); \
     }
 
-#define LEATI_EXTRA(T, field) at = LEATI_FORM(LEATI_EXTRA_, T, LEATI_UNWRAP field);
-#define LEATI_EXTRA_SCALAR(T, name, K) at + leati_body_##K(&r->name)
-#define LEATI_EXTRA_STRUCT(T, name, U) leati_extra_##U(LEAT_TYPE(U), &r->name, at)
-#define LEATI_EXTRA_COMPOSED(T, name) leat_codec_extra(LEAT_TYPE(T##__##name), &r->name, at)
+#define LEATI_EXTRA(T, field) at_ = LEATI_FORM(LEATI_EXTRA_, T, LEATI_UNWRAP field);
+#define LEATI_EXTRA_SCALAR(T, name, K) at_ + leati_body_##K(&r_->name)
+#define LEATI_EXTRA_STRUCT(T, name, U) leati_extra_##U(LEAT_TYPE(U), &r_->name, at_)
+#define LEATI_EXTRA_COMPOSED(T, name) leat_codec_extra(LEAT_TYPE(T##__##name), &r_->name, at_)
 #define LEATI_EXTRA_LIST(T, name, element) LEATI_EXTRA_COMPOSED(T, name)
 #define LEATI_EXTRA_MAP(T, name, key, value) LEATI_EXTRA_COMPOSED(T, name)
 #define LEATI_EXTRA_OPTIONAL(T, name, element) LEATI_EXTRA_COMPOSED(T, name)
 
-#define LEATI_OWN(T, field) to = LEATI_FORM(LEATI_OWN_, T, LEATI_UNWRAP field);
-#define LEATI_OWN_SCALAR(T, name, K) leati_own_##K(&r->name, to)
-#define LEATI_OWN_STRUCT(T, name, U) leati_own_##U(LEAT_TYPE(U), &r->name, to)
-#define LEATI_OWN_COMPOSED(T, name) leat_codec_own(LEAT_TYPE(T##__##name), &r->name, to)
+#define LEATI_OWN(T, field) to_ = LEATI_FORM(LEATI_OWN_, T, LEATI_UNWRAP field);
+#define LEATI_OWN_SCALAR(T, name, K) leati_own_##K(&r_->name, to_)
+#define LEATI_OWN_STRUCT(T, name, U) leati_own_##U(LEAT_TYPE(U), &r_->name, to_)
+#define LEATI_OWN_COMPOSED(T, name) leat_codec_own(LEAT_TYPE(T##__##name), &r_->name, to_)
 #define LEATI_OWN_LIST(T, name, element) LEATI_OWN_COMPOSED(T, name)
 #define LEATI_OWN_MAP(T, name, key, value) LEATI_OWN_COMPOSED(T, name)
 #define LEATI_OWN_OPTIONAL(T, name, element) LEATI_OWN_COMPOSED(T, name)
 
 #define LEATI_WITHIN(T, field) && LEATI_FORM(LEATI_WITHIN_, T, LEATI_UNWRAP field)
-#define LEATI_WITHIN_SCALAR(T, name, K) leati_within_##K(&r->name, block, size)
-#define LEATI_WITHIN_STRUCT(T, name, U) leati_within_##U(LEAT_TYPE(U), &r->name, block, size)
+#define LEATI_WITHIN_SCALAR(T, name, K) leati_within_##K(&r_->name, block_, size_)
+#define LEATI_WITHIN_STRUCT(T, name, U) leati_within_##U(LEAT_TYPE(U), &r_->name, block_, size_)
 #define LEATI_WITHIN_COMPOSED(T, name) \
-    leat_codec_is_within(LEAT_TYPE(T##__##name), &r->name, block, size)
+    leat_codec_is_within(LEAT_TYPE(T##__##name), &r_->name, block_, size_)
 #define LEATI_WITHIN_LIST(T, name, element) LEATI_WITHIN_COMPOSED(T, name)
 #define LEATI_WITHIN_MAP(T, name, key, value) LEATI_WITHIN_COMPOSED(T, name)
 #define LEATI_WITHIN_OPTIONAL(T, name, element) LEATI_WITHIN_COMPOSED(T, name)

@@ -5,7 +5,8 @@
 // A record is rejected when the function that got it returns a failure (other than one that
 // leat_collect gave it). What it has emitted for that record before stays emitted, and what it has
 // changed in an accumulator or in its own state stays changed. Not rejections are: failures of
-// open, close, key functions and partitioners, and of the operators behind; they fail the job.
+// open, close, key functions and partitioners, of functions that are called without a record (the
+// end of an input, the result of a final value), and of the operators behind; they fail the job.
 #ifndef LEAT_REJECT_H
 #define LEAT_REJECT_H
 
@@ -25,7 +26,7 @@ LEAT_API leat_stream *leat_on_error(leat_stream *stream, leat_on_error_policy po
 // job. Two fields: `error`, a leat_str, and `record` of the operator's input type (for a C struct
 // `click` that is LEAT_RECORD(bad, LEAT_FIELD(error, LEAT_STR), LEAT_FIELD_STRUCT(record, click))).
 // For sources, and for operators of several inputs, `record` is a leat_str: the raw text, or the
-// record as JSON. May be called on a sink.
+// record as JSON. As any record it must keep within record.max-size. May be called on a sink.
 LEAT_API leat_stream *leat_rejects(leat_stream *stream);
 
 // For operators of one's own: the record cannot be processed, for the reason given (the format may

@@ -22,10 +22,10 @@ typedef struct leat_choice leat_choice;
 // Names the outputs that a record goes to, any number of them, by leat_choose.
 typedef int (*leat_split_fn)(leat_ctx *ctx, const void *in, leat_choice *choice);
 // Inside a split function: the record also goes to the output `name`. Borrowed until the function
-// has returned. At most 64 names for one record; more fail the record.
+// has returned. At most 64 names for one record; more, or NULL, reject the record.
 LEAT_API void leat_choose(leat_choice *choice, const char *name);
 
-// Routes records to named outputs, which leat_select reads; what nobody selects is dropped.
+// Routes records to named outputs, which leat_select reads. The stream itself has all records.
 LEAT_API leat_stream *leat_split(leat_stream *in, leat_split_fn fn);
 // The records that were given one of `names` ("even" or "even, large"), each once.
 LEAT_API leat_stream *leat_select(leat_stream *split, const char *names);

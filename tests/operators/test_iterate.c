@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdatomic.h>
 
+#include <unistd.h>
+
 #include "run.h"
 
 static const int64_t MS = 1000000;
@@ -143,6 +145,30 @@ Test(iterate, the_loop_ends_when_nothing_has_come_back_for_its_time)
     leat_harness_destroy(&h);
 }
 
+// One record goes from subtask to subtask; each hop takes a third of the wait, and most subtasks
+// see nothing for much longer than that.
+static int hop(leat_ctx *ctx, const void *in, leat_out *out)
+{
+    int64_t n = *(const int64_t *)in - 1;
+    leat_blocking_begin(ctx);
+    usleep(40000);
+    leat_blocking_end(ctx);
+    return n > 0 ? leat_collect_side(ctx, &again, &n) : leat_collect(out, &n);
+}
+
+Test(iterate, a_loop_ends_in_all_its_subtasks_at_once)
+{
+    run r;
+    leat_env *env = run_begin(&r, 4);
+    leat_env_set_buffer_timeout(env, 0);
+    leat_stream *loop = leat_iterate(leat_sequence(env, 16, 16), 120);
+    leat_process_fns fns = {.element = hop};
+    leat_stream *less = leat_process(leat_rebalance(loop), &fns, number());
+    leat_close_with(loop, leat_rebalance(leat_side_output(less, &again)));
+    leat_parallelism(leat_print(less), 1);
+    run_expect_lines(&r, "0\n", "one record, four subtasks");
+}
+
 Test(iterate, what_could_never_come_round_is_a_fault)
 {
     run r;
@@ -162,7 +188,8 @@ Test(iterate, what_could_never_come_round_is_a_fault)
         "\"flat_map\" (flat_map, operator 5): its buffer timeout is -1, but it is inside the loop "
         "of "
         "\"round\" "
-        "(operator 3), whose records would wait for ever in segments that are not full\n");
+        "(operator 3), whose records would wait for ever in segments that are not full: "
+        "leat_buffer_timeout can give it another\n");
     run_end(&r);
 }
 

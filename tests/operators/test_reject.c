@@ -157,6 +157,82 @@ Test(reject, policies_of_a_chain_do_not_mix)
                      "two policies");
 }
 
+// --- what leat_fail has said ---
+
+// Says something about the second record and lets it pass; refuses the third without a reason.
+static int forgetful(leat_ctx *ctx, const void *in, void *out)
+{
+    int64_t n = *(const int64_t *)in;
+    *(int64_t *)out = n;
+    if (n == 2)
+        (void)leat_fail(ctx, "about the second");
+    return n == 3 ? -1 : 0;
+}
+
+Test(reject, what_was_said_of_one_record_is_not_said_of_the_next)
+{
+    for (int chained = 0; chained < 2; chained++) {
+        run r;
+        leat_env *env = run_begin(&r, 1);
+        leat_env_set_chaining(env, chained);
+        leat_stream *s = leat_map(leat_sequence(env, 1, 4), forgetful, leat_type_scalar(LEAT_I64));
+        leat_print(s);
+        leat_print(leat_rejects(s));
+        run_expect_lines(&r, "1\n2\n4\nthe map function returned -1\t3\n", "forgetful");
+    }
+}
+
+static int refuse_key(leat_ctx *ctx, const void *in, void *key)
+{
+    return *(const int64_t *)in == 2 ? leat_fail(ctx, "no key for two") : 0;
+}
+
+static int64_t refuse_channel(leat_ctx *ctx, const void *in, uint32_t channels)
+{
+    return *(const int64_t *)in == 2 ? leat_fail(ctx, "no way for two") : 0;
+}
+
+static int same(leat_ctx *ctx, const void *in, void *out)
+{
+    *(int64_t *)out = *(const int64_t *)in;
+    return 0;
+}
+
+// These fail the job whatever the policy of the operator before, with their reason.
+Test(reject, key_functions_and_partitioners_say_why_they_fail)
+{
+    for (int how = 0; how < 4; how++) {
+        run r;
+        leat_env *env = run_begin(&r, 2);
+        const leat_type *number = leat_type_scalar(LEAT_I64);
+        leat_stream *s = leat_name(leat_map(leat_sequence(env, 1, 4), same, number), "before");
+        leat_on_error(s, how & 1 ? LEAT_ON_ERROR_SKIP : LEAT_ON_ERROR_FAIL);
+        leat_discard(how & 2 ? leat_partition_custom(s, refuse_channel)
+                             : leat_key_by_fn(s, refuse_key, number));
+        cr_expect_eq(run_execute(&r), LEAT_EUSER);
+        cr_expect(strstr(r.failure,
+                         how & 2 ? "before (1/2): no way for two" : "before (1/2): no key for two"),
+                  "%d: %s", how, r.failure);
+        run_end(&r);
+    }
+}
+
+static int rude(leat_ctx *ctx, const void *in)
+{
+    return leat_fail(ctx, "a\nb\x1b[31mc\xff\xc3\xa9");
+}
+
+// Data must not get at the terminal of whoever reads the failure.
+Test(reject, failures_are_one_line_of_text)
+{
+    run r;
+    leat_env *env = run_begin(&r, 1);
+    leat_sink(leat_sequence(env, 1, 1), rude);
+    cr_expect_eq(run_execute(&r), LEAT_EUSER);
+    cr_expect_str_eq(r.failure, "sink (1/1): a?b?[31mc?\xc3\xa9\n");
+    run_end(&r);
+}
+
 // Operators of several inputs tell their rejects as JSON.
 static int refuse_ann(leat_ctx *ctx, const void *in, leat_out *out)
 {

@@ -113,6 +113,11 @@ static int by_size(leat_ctx *ctx, const void *in, leat_choice *choice)
     return 0;
 }
 
+static int above_five(leat_ctx *ctx, const void *in)
+{
+    return *(const int64_t *)in > 5;
+}
+
 Test(side_outputs, split_records_go_to_each_name_once_per_selection)
 {
     run r;
@@ -122,7 +127,9 @@ Test(side_outputs, split_records_go_to_each_name_once_per_selection)
     leat_print_as(leat_select(split, " large "), "l");
     leat_print_as(leat_select(split, "even ,large"), "b");
     leat_print_as(leat_select(split, "small"), "s");
-    run_expect_lines(&r, "e> 2\ne> 4\ne> 6\nl> 4\nl> 5\nl> 6\nb> 2\nb> 4\nb> 5\nb> 6\n", "split");
+    leat_print(leat_filter(split, above_five));
+    run_expect_lines(&r, "e> 2\ne> 4\ne> 6\nl> 4\nl> 5\nl> 6\nb> 2\nb> 4\nb> 5\nb> 6\n6\n",
+                     "split");
 }
 
 static int too_many(leat_ctx *ctx, const void *in, leat_choice *choice)
@@ -132,9 +139,21 @@ static int too_many(leat_ctx *ctx, const void *in, leat_choice *choice)
     return 0;
 }
 
+static int no_name(leat_ctx *ctx, const void *in, leat_choice *choice)
+{
+    leat_choose(choice, "x");
+    leat_choose(choice, NULL);
+    return 0;
+}
+
 Test(side_outputs, wrong_splits_are_told)
 {
     run r;
+    leat_env *named = run_begin(&r, 1);
+    leat_print(leat_select(leat_split(leat_sequence(named, 1, 6), no_name), "x"));
+    cr_assert_eq(run_execute(&r), LEAT_EUSER);
+    cr_expect(strstr(r.failure, "split (1/1): the split function chose a name that is NULL"));
+    run_end(&r);
     leat_env *env = run_begin(&r, 1);
     leat_print(leat_select(leat_split(leat_sequence(env, 1, 6), too_many), "x"));
     cr_assert_eq(run_execute(&r), LEAT_EUSER);
@@ -149,7 +168,7 @@ Test(side_outputs, wrong_splits_are_told)
     cr_expect(strstr(r.failure,
                      "leat_select on the output of \"source: sequence\" (operator 1): the "
                      "stream is not that of a split"));
-    cr_expect(strstr(r.failure, "a name is empty"));
+    cr_expect(strstr(r.failure, "a name is empty or has blanks"));
     cr_expect(strstr(r.failure, "leat_split on the output"));
     run_end(&r);
 }

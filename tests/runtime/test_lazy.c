@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "leat/leat.h"
 
@@ -65,6 +66,79 @@ Test(lazy, nothing_runs_before_execute)
     cr_assert(leat_execute(env) == LEAT_OK);
     cr_expect(created == 2 && opened == 2 && records == 10);
     leat_env_destroy(&env);
+}
+
+// --- runs that fail, and factories ---
+
+static atomic_int failures_left;
+
+static int fail_at_first(leat_ctx *ctx, const void *in)
+{
+    return atomic_fetch_sub(&failures_left, 1) > 0 ? leat_fail(ctx, "not this time") : 0;
+}
+
+Test(lazy, what_went_wrong_in_one_run_does_not_hinder_the_next)
+{
+    leat_env *env = NULL;
+    cr_assert(leat_env_create(NULL, &env) == LEAT_OK);
+    leat_sink(leat_sequence(env, 1, 3), fail_at_first);
+    failures_left = 1;
+    cr_expect(leat_execute(env) == LEAT_EUSER);
+    cr_assert(leat_env_fault_count(env) == 1);
+    cr_expect_str_eq(leat_env_fault(env, 0), "sink (1/1): not this time");
+    cr_expect(leat_execute(env) == LEAT_OK);
+    cr_expect(leat_env_fault_count(env) == 0);
+    leat_env_destroy(&env);
+}
+
+static leat_err create_lacking(const leat_factory *factory, leat_ctx *ctx, leat_operator **op)
+{
+    static const leat_operator_ops nothing = {.kind = "nothing", .dispose = dispose};
+    static const leat_operator_ops undying = {.kind = "undying", .element = pass};
+    int how = *(const int *)factory->config;
+    if (how == 0)
+        return LEAT_OK;
+    *op = calloc(1, sizeof **op);
+    (*op)->ops = how == 1 ? NULL : how == 2 ? &nothing : &undying;
+    if (how != 2) {
+        // Nobody can dispose of it.
+        static leat_operator kept;
+        kept = **op;
+        free(*op);
+        *op = &kept;
+    }
+    return LEAT_OK;
+}
+
+Test(lazy, an_operator_without_what_it_needs_is_an_error_that_names_it)
+{
+    static const char *const expected[][3] = {
+        {"its factory made no operator", "its factory made no operator",
+         "its factory made no operator"},
+        {"an operator with no table of hooks", "an operator with no table of hooks",
+         "an operator with no table of hooks"},
+        {"an operator with no element hook", "an operator with no poll hook",
+         "an operator with no element_of hook"},
+        {"an operator with no dispose hook", "an operator with no dispose hook",
+         "an operator with no dispose hook"},
+    };
+    for (int how = 0; how < 4; how++)
+        for (int place = 0; place < 3; place++) {
+            leat_env *env = NULL;
+            cr_assert(leat_env_create(NULL, &env) == LEAT_OK);
+            const leat_type *number = leat_type_scalar(LEAT_I64);
+            leat_factory factory = {.create = create_lacking, .config = &how};
+            leat_stream *in[] = {leat_sequence(env, 1, 3), leat_sequence(env, 1, 3)};
+            leat_discard(place == 0   ? leat_transform(in[0], "lacking", &factory, number)
+                         : place == 1 ? leat_source(env, "lacking", &factory, number)
+                                      : leat_transform_inputs(in, 2, "lacking", &factory, number));
+            cr_expect(leat_execute(env) == LEAT_EINVAL);
+            const char *fault = leat_env_fault(env, 0);
+            cr_expect(fault && strstr(fault, "lacking (1/1): ") &&
+                          strstr(fault, expected[how][place]),
+                      "%d %d: %s", how, place, fault);
+            leat_env_destroy(&env);
+        }
 }
 
 Test(lazy, operators_are_made_on_worker_threads)

@@ -27,7 +27,9 @@ foreign_needs() {
         grep -vE '^(libc|libm|libpthread|libdl|libz|libzstd|libmsgpackc?|libmsgpack-c|libgcc_s|ld-linux[a-z0-9-]*)\.so'
 }
 # Of those that are no part of the public interface, a program could only meet a clash with its own.
-static_symbols() { nm --defined-only --extern-only "$static" 2>/dev/null | awk 'NF == 3 && $3 !~ /^leati?_/ { print $3 }'; }
+static_symbols() {
+    nm --defined-only --extern-only "$static" 2>/dev/null | awk 'NF == 3 && $3 !~ /^leati?_/ { print $3 }'
+}
 no_exit() {
     nm -D --undefined-only "$library" | awk '{ print $2 }' | sed 's/@.*//' |
         grep -xE 'exit|_exit|quick_exit|fork|vfork|system|popen|signal|sigaction|printf|puts|putchar|perror'
