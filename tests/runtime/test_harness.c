@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The test kit: inputs, outputs, steps, time.
+#include <semaphore.h>
+
 #include "jobs.h"
 
 TestSuite(harness, .timeout = 60);
@@ -448,6 +450,58 @@ Test(harness, a_function_that_lets_time_pass_stands_for_one_that_blocks)
     expect_text(h, "times", "0\n");
     expect_text(h, "out", "5\n5\n");
     cr_assert(leat_harness_now_ns(h) == 1000000000);
+    leat_harness_destroy(&h);
+}
+
+static int many_or_one(leat_ctx *ctx, const void *in, leat_out *out)
+{
+    return *(const int64_t *)in ? many(ctx, in, out) : (int)leat_collect(out, in);
+}
+
+// The producer finds no room while its only reader is inside of a function below it on the stack.
+Test(harness, what_could_only_hang_fails_with_the_reason)
+{
+    leat_harness *h = new_harness(NULL);
+    leat_env *env = leat_harness_env(h);
+    leat_env_set(env, "memory.segment-size", "1 KiB");
+    leat_stream *in = leat_test_input(env, "in", NUMBER);
+    leat_stream *all = leat_name(leat_flat_map(in, many_or_one, NUMBER), "producer");
+    leat_stream *slowed = leat_flat_map(leat_rebalance(all), slow, NUMBER);
+    leat_test_output(leat_user_data(slowed, h), "out");
+    feed(h, "in", 0);
+    run_ok(h);
+    feed(h, "in", 0);
+    cr_assert(leat_harness_step(h) == LEAT_OK);
+    feed(h, "in", 1);
+    cr_assert(leat_harness_run(h) == LEAT_ENOBUFS);
+    cr_assert_str_eq(leat_harness_why(h),
+                     "in (1/1): in the middle of a record it waits for room in its output, "
+                     "which no task that is ready can make");
+    leat_harness_destroy(&h);
+}
+
+static sem_t emitted;
+
+static int emit_three(const leat_ctx *ctx, leat_source_out *out)
+{
+    for (int64_t i = 1; i <= 3; i++)
+        if (leat_source_emit(out, &i))
+            return -1;
+    sem_post(&emitted);
+    return 0;
+}
+
+Test(harness, sources_with_threads_work_though_not_in_a_fixed_order)
+{
+    sem_init(&emitted, 0, 0);
+    leat_harness *h = new_harness(NULL);
+    leat_blocking_source_fns fns = {.run = emit_three};
+    leat_test_output(leat_blocking_source(leat_harness_env(h), "numbers", &fns, NUMBER), "out");
+    run_ok(h); // the thread starts when the task opens
+    while (sem_wait(&emitted))
+        ;
+    run_ok(h);
+    cr_assert(leat_harness_count(h, "out") >= 3);
     leat_harness_destroy(&h);
 }
 
