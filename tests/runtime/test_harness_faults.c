@@ -1,27 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The test kit: faults of memory, segments and operators.
-#include "jobs.h"
+#include "harness.h"
 
 TestSuite(harness_faults, .timeout = 120);
-
-static leat_harness *new_harness(const leat_harness_options *options)
-{
-    leat_harness *h;
-    cr_assert(leat_harness_create(options, &h) == LEAT_OK);
-    return h;
-}
-
-static void feed(leat_harness *h, const char *input, int64_t number)
-{
-    cr_assert(leat_harness_feed(h, input, &number) == LEAT_OK, "%s", leat_harness_why(h));
-}
-
-static void expect_text(leat_harness *h, const char *output, const char *expected)
-{
-    const char *text = leat_harness_text(h, output);
-    cr_assert_not_null(text, "%s", leat_harness_why(h));
-    cr_assert_str_eq(text, expected, "%s: %s", output, text);
-}
 
 static int half(leat_ctx *ctx, const void *in, void *out)
 {
