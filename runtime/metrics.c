@@ -7,7 +7,6 @@
 #include <time.h>
 
 #include "base/alloc.h"
-#include "base/thread.h"
 #include "runtime/execution.h"
 #include "runtime/histogram.h"
 
@@ -205,7 +204,10 @@ static void *metric(const leat_ctx *ctx, const char *name, leat_metric_kind kind
 
 static void start_meter(void *object, const leat_ctx *ctx, const leati_metric *m)
 {
-    ((leat_meter *)object)->start_ns = leati_clock_ns();
+    const leati_service *service = ctx->task->job->runtime->service;
+    leat_meter *meter = object;
+    meter->start_ns = leati_service_now_ns(service);
+    meter->hooked = leati_service_has_own_clock(service) ? service : NULL;
 }
 
 leat_counter *leat_ctx_counter(const leat_ctx *ctx, const char *name)
@@ -269,6 +271,10 @@ void leat_meter_mark(leat_meter *meter, uint64_t n)
 {
     if (!meter)
         return;
+    if (meter->hooked) {
+        leati_meter_mark_at(meter, n, leati_service_now_ns(meter->hooked));
+        return;
+    }
     // The coarse clock is a few ms behind, and an order cheaper.
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
@@ -333,7 +339,7 @@ static void show_rejected(void *user, const leat_ctx *ctx)
 void leat_job_each_metric(const leat_job *job, void (*fn)(void *user, const leat_metric *metric),
                           void *user)
 {
-    visit v = {.now_ns = leati_clock_ns(), .fn = fn, .user = user};
+    visit v = {.now_ns = leati_service_now_ns(job->runtime->service), .fn = fn, .user = user};
     leati_metrics_each(job, show, &v);
     each_context(job, show_rejected, &v);
 }

@@ -38,7 +38,10 @@ struct leat_gauge {
 // Marks by the second in which they came, of the last LEATI_METER_SLOTS seconds that had any.
 enum { LEATI_METER_WINDOW_S = 60, LEATI_METER_SLOTS = 64 };
 struct leat_meter {
-    int64_t start_ns; // immutable
+    // Immutable.
+    int64_t start_ns;
+    const leati_service *hooked; // whose clock it goes by; NULL: the system's
+    // Atomic.
     _Atomic uint64_t count;
     struct {
         _Atomic int64_t second;

@@ -46,6 +46,11 @@ int64_t leati_service_now_ns(const leati_service *s)
     return s->clock.now_ns ? s->clock.now_ns(s->clock.user) : leati_clock_ns();
 }
 
+bool leati_service_has_own_clock(const leati_service *s)
+{
+    return s->clock.now_ns != NULL;
+}
+
 static void run_due_locked(leati_service *s, int64_t now_ns)
 {
     leati_alarm *alarm;

@@ -43,6 +43,8 @@ void leati_service_destroy(leati_service **service);
 
 // What the clock shows. Any thread.
 int64_t leati_service_now_ns(const leati_service *service);
+// Whether that is another than the system's monotonic clock.
+bool leati_service_has_own_clock(const leati_service *service);
 
 void leati_service_add_tick(leati_service *service, leati_tick *tick);
 // When it returns, the tick does not run and will not run again. Not from inside a tick.

@@ -16,11 +16,11 @@ LEAT_BEGIN_DECLS
 
 typedef struct leat_env leat_env;
 
-// The clock hook: what paced sources, waits of loops, watched files, retries, buffer timeouts and
-// leat_ctx_now_ns go by. `now_ns` gives nanoseconds since any moment, never less than before; it is
-// called from any thread, concurrently, and must not call back into the library. Turns of tasks and
-// the times of leat_task_stats go by the system's clock all the same. A clock that runs at a pace
-// of its own is looked at every 10 ms while anybody waits for it.
+// The clock hook: what paced sources, waits of loops, watched files, retries, buffer timeouts,
+// meters and leat_ctx_now_ns go by. `now_ns` gives nanoseconds since any moment, never less than
+// before; it is called from any thread, concurrently, and must not call back into the library.
+// Turns of tasks and the times of leat_task_stats go by the system's clock all the same. A clock
+// that runs at a pace of its own is looked at every 10 ms while anybody waits for it.
 typedef struct leat_clock {
     int64_t (*now_ns)(void *user);
     void *user; // must outlive the runtime

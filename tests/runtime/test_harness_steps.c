@@ -199,6 +199,33 @@ Test(harness_steps, what_is_due_comes_at_its_time)
     leat_harness_destroy(&h);
 }
 
+static int mark(leat_ctx *ctx, const void *in)
+{
+    leat_meter_mark(leat_ctx_meter(ctx, "marks"), (uint64_t) * (const int64_t *)in);
+    return 0;
+}
+
+Test(harness_steps, meters_go_by_the_clock)
+{
+    leat_harness *h = new_harness(NULL);
+    leat_stream *in = leat_test_input(leat_harness_env(h), "in", NUMBER);
+    leat_name(leat_sink(in, mark), "marking");
+    feed(h, "in", 30);
+    run_ok(h);
+    leat_metric metric;
+    // 30 marks in 10 s; then none in the last minute.
+    static const struct {
+        int64_t advance_s;
+        double rate;
+    } cases[] = {{10, 3}, {20, 1}, {60, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cr_assert(leat_harness_advance(h, cases[i].advance_s * 1000000000) == LEAT_OK);
+        cr_assert(leat_job_find_metric(leat_harness_job(h), "marking", 0, "marks", &metric));
+        cr_assert(metric.count == 30 && metric.value == cases[i].rate, "%g", metric.value);
+    }
+    leat_harness_destroy(&h);
+}
+
 // A function that takes a second, by the clock.
 static int slow(leat_ctx *ctx, const void *in, leat_out *out)
 {
