@@ -87,3 +87,16 @@ size_t leati_json_string(const char *text, size_t size, char *to, size_t room)
     put(&out, "\"", 1);
     return out.length;
 }
+
+void leati_text_clean(char *text)
+{
+    size_t size = strlen(text);
+    for (size_t at = 0; at < size;) {
+        size_t length = leati_utf8_length(text + at, size - at);
+        if (length == 0 || (unsigned char)text[at] < 0x20 || text[at] == 0x7f) {
+            text[at] = '?';
+            length = 1;
+        }
+        at += length;
+    }
+}

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/utf8.h"
 #include "graph/graph_impl.h"
 
 static leati_fault_list *list_of(leat_env *env)
@@ -46,6 +47,9 @@ void leati_fault_vadd(leat_env *env, const leati_node *node, leat_err err, const
     leati_fault fault = {.err = err, .node = node};
     leati_fault_list *list = list_of(env);
     fault.message = leati_arena_vprintf(arena_of(env), format, args);
+    // It may quote paths and arguments.
+    if (fault.message)
+        leati_text_clean(fault.message);
     if (fault.message && node && is_listed(list, node, fault.message))
         return;
     fault.text = fault.message ? text_of(arena_of(env), &fault) : NULL;

@@ -150,9 +150,9 @@ static leat_err recover(socket_sink *op, int error, const char *data, size_t *se
     op->fd = -1;
     while (*sent > 0 && data[*sent - 1] != '\n')
         --*sent;
+    // LEAT_EPIPE is for the program's own output, whose end is no failure to tell of.
     return may_retry(op) ? connect_again(op)
-                         : explain(op, error == EPIPE ? LEAT_EPIPE : LEAT_EIO,
-                                   "the connection was lost: ", strerror(error));
+                         : explain(op, LEAT_EIO, "the connection was lost: ", strerror(error));
 }
 
 static leat_err send_waiting(socket_sink *op, int error, const char *data, size_t size,

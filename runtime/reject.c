@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "leat/record.h"
 #include "leat/reject.h"
 #include "runtime/context.h"
@@ -21,6 +22,8 @@ static void take_reason(leat_ctx *ctx, const char *format, va_list args)
     else if (t->reject_ctx != ctx)
         snprintf(t->reject_text, sizeof t->reject_text, "rejected");
     t->reject_ctx = NULL;
+    // It may quote data and file names.
+    leati_text_clean(t->reject_text);
 }
 
 static leati_side *rejects_of(const leat_ctx *ctx)

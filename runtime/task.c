@@ -34,21 +34,6 @@ bool leati_task_is_stopping(const leati_task *t)
 
 // --- failure ---
 
-// Messages quote data. Control characters and what is no UTF-8 have no business in a log or on a
-// terminal, and a message is one line.
-static void clean(char *text)
-{
-    size_t size = strlen(text);
-    for (size_t at = 0; at < size;) {
-        size_t length = leati_utf8_length(text + at, size - at);
-        if (length == 0 || (unsigned char)text[at] < 0x20 || text[at] == 0x7f) {
-            text[at] = '?';
-            length = 1;
-        }
-        at += length;
-    }
-}
-
 leat_err leati_task_record_failure(leati_task *t, leat_err err, const leat_ctx *ctx,
                                    const char *format, va_list args)
 {
@@ -62,7 +47,8 @@ leat_err leati_task_record_failure(leati_task *t, leat_err err, const leat_ctx *
                  t->subtask + 1, t->vertex->parallelism);
     if (length > 0 && (size_t)length < sizeof t->failure_text)
         vsnprintf(t->failure_text + length, sizeof t->failure_text - (size_t)length, format, args);
-    clean(t->failure_text);
+    // Messages quote data and file names.
+    leati_text_clean(t->failure_text);
     return err;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -116,5 +117,25 @@ Test(utf8, a_json_string_never_writes_past_its_room)
             cr_assert_eq(to[room], '#');
         }
         cr_assert_eq(leati_json_string(strings[i].text, strings[i].size, NULL, 0), needed);
+    }
+}
+
+Test(utf8, a_cleaned_text_is_one_line_of_utf8)
+{
+    static const struct {
+        const char *text, *expected;
+    } cases[] = {
+        {"", ""},
+        {"as it was: \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
+         "as it was: \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
+        {"a\nb\rc\td\x1b[31m\x7f", "a?b?c?d?[31m?"},
+        {"cut \xe2\x82", "cut ??"},
+        {"\xff\xc0\x80", "???"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "%s", cases[i].text);
+        leati_text_clean(text);
+        cr_expect_str_eq(text, cases[i].expected);
     }
 }
