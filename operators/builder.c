@@ -21,6 +21,17 @@ leat_stream *leati_builder_fault_on(leat_stream *in, const char *call, const cha
     return leati_graph_inert(env);
 }
 
+const char *leati_builder_type_text(leat_env *env, const leat_type *type)
+{
+    size_t size = leat_type_print(type, NULL, 0);
+    char *text = leat_env_alloc(env, size + 1);
+    if (!text)
+        return "?";
+    leat_type_print(type, text, size);
+    text[size] = '\0';
+    return text;
+}
+
 bool leati_builder_input(leat_stream *in)
 {
     return leati_stream_type(in) != NULL;

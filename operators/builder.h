@@ -12,6 +12,9 @@ leat_stream *leati_builder_fault(leat_env *env, const char *call, const char *wh
 // The same where there is an input: the fault names the operator that made it.
 leat_stream *leati_builder_fault_on(leat_stream *in, const char *call, const char *what);
 
+// A type as text, for messages; lives as long as the environment. "?" when out of memory.
+const char *leati_builder_type_text(leat_env *env, const leat_type *type);
+
 // Whether `in` can be an input; a fault is recorded where it is not inert.
 bool leati_builder_input(leat_stream *in);
 

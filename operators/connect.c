@@ -112,17 +112,34 @@ static leat_err co_process_create(const leat_factory *factory, leat_ctx *ctx, le
 
 // --- building ---
 
-// What is wrong about the keys of two streams, or NULL.
-static const char *keys_disagree(const leati_key_selector *a, const leati_key_selector *b)
+// Whether both streams are keyed by parts of equal types, or neither is; records what is wrong.
+static bool keys_agree(leat_stream *first, leat_stream *second)
 {
+    const leati_key_selector *a = leati_stream_key(first), *b = leati_stream_key(second);
     if (!a && !b)
-        return NULL;
-    if (!a || !b)
-        return "only one of the streams is keyed; both must be, or neither";
-    bool same = a->fields.count == b->fields.count;
-    for (uint32_t i = 0; same && i < a->fields.count; i++)
-        same = leat_type_equal(a->fields.part[i].type, b->fields.part[i].type);
-    return same ? NULL : "the keys of the two streams are of different types";
+        return true;
+    if (!a || !b) {
+        leati_builder_fault_on(first, "leat_connect",
+                               "only one of the streams is keyed; both must be, or neither");
+        return false;
+    }
+    if (a->fields.count != b->fields.count) {
+        leati_graph_fault(first, LEAT_ETYPE,
+                          "leat_connect: the keys %s and %s have different numbers of parts",
+                          a->text, b->text);
+        return false;
+    }
+    leat_env *env = leati_stream_env(first);
+    for (uint32_t i = 0; i < a->fields.count; i++) {
+        const leat_type *x = a->fields.part[i].type, *y = b->fields.part[i].type;
+        if (leat_type_equal(x, y))
+            continue;
+        leati_graph_fault(
+            first, LEAT_ETYPE, "leat_connect: the keys %s and %s are of different types: %s and %s",
+            a->text, b->text, leati_builder_type_text(env, x), leati_builder_type_text(env, y));
+        return false;
+    }
+    return true;
 }
 
 leat_connected *leat_connect(leat_stream *first, leat_stream *second)
@@ -144,10 +161,7 @@ leat_connected *leat_connect(leat_stream *first, leat_stream *second)
     good &= leati_builder_input(second);
     if (!good)
         return made;
-    const char *wrong = keys_disagree(leati_stream_key(first), leati_stream_key(second));
-    if (wrong)
-        leati_builder_fault_on(first, "leat_connect", wrong);
-    else
+    if (keys_agree(first, second))
         *made = (leat_connected){.env = env, .in = {first, second}};
     return made;
 }

@@ -311,9 +311,13 @@ leat_stream *leat_close_with(leat_stream *loop, leat_stream *feedback)
     if (!(head->flags & LEATI_NODE_OPEN_LOOP))
         return leati_builder_fault_on(loop, "leat_close_with", "the loop is closed already");
     head->flags &= ~(uint32_t)LEATI_NODE_OPEN_LOOP;
-    if (!leati_type_same_layout(type, config->feedback.type))
-        return leati_builder_fault_on(loop, "leat_close_with",
-                                      "what comes back is of another type than the loop takes");
+    if (!leati_type_same_layout(type, config->feedback.type)) {
+        leati_graph_fault(loop, LEAT_ETYPE,
+                          "leat_close_with: what comes back is %s, but the loop takes %s",
+                          leati_builder_type_text(env, type),
+                          leati_builder_type_text(env, config->feedback.type));
+        return leati_graph_inert(env);
+    }
     leat_stream *tail = leati_graph_add(env, feedback,
                                         &(leati_node_spec){.kind = "close_with",
                                                            .flags = LEATI_NODE_SINK,

@@ -316,7 +316,8 @@ Test(connect, wrong_uses_are_faults)
     leat_discard(leat_co_map(leat_connect(NULL, NULL), number_text, same_text, number()));
     cr_expect_eq(run_execute(&r), LEAT_EINVAL);
     cr_expect(strstr(r.failure, "only one of the streams is keyed"), "%s", r.failure);
-    cr_expect(strstr(r.failure, "of different types"));
+    cr_expect(
+        strstr(r.failure, "the keys <record> and <record> are of different types: i64 and str"));
     cr_expect(strstr(r.failure, "one of the streams is NULL"));
     cr_expect(strstr(r.failure, "leat_co_map on the output of"));
     cr_expect(strstr(r.failure, "leat_co_process on the output of"));

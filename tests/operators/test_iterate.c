@@ -293,7 +293,9 @@ Test(iterate, wrong_uses_are_faults)
     leat_discard(leat_iterate(n, -1));
     cr_expect(run_execute(&r) != LEAT_OK);
     cr_expect(strstr(r.failure, "the stream is not that of an iteration"), "%s", r.failure);
-    cr_expect(strstr(r.failure, "of another type than the loop takes"), "%s", r.failure);
+    cr_expect(
+        strstr(r.failure, "what comes back is i64, but the loop takes {word: str, left: i64}"),
+        "%s", r.failure);
     cr_expect(strstr(r.failure, "the loop is closed already"), "%s", r.failure);
     run_end(&r);
     env = run_begin(&r, 1);
