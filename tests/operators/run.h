@@ -14,7 +14,7 @@
 typedef struct run {
     leat_env *env;
     leati_strbuf out[2]; // what print sinks printed to descriptor 1 and 2
-    char failure[600];
+    char failure[2000];
 } run;
 
 // The print hook is called by one thread at a time.
