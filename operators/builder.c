@@ -27,8 +27,7 @@ const char *leati_builder_type_text(leat_env *env, const leat_type *type)
     char *text = leat_env_alloc(env, size + 1);
     if (!text)
         return "?";
-    leat_type_print(type, text, size);
-    text[size] = '\0';
+    leat_type_print(type, text, size + 1);
     return text;
 }
 
