@@ -18,7 +18,7 @@ typedef enum leat_poll {
     LEAT_POLL_MORE = 0, // call again: there is more, or may be
     LEAT_POLL_WAIT = 1, // nothing now; a wake-up has been arranged (leat_ctx_wait_readable,
                         // leat_ctx_wake_at, leat_ctx_waker)
-    LEAT_POLL_END = 2, // nothing ever again
+    LEAT_POLL_END = 2,  // nothing ever again
 } leat_poll;
 
 // The hooks of an operator. All run on the thread that runs the task at that moment, one at a time;

@@ -3,6 +3,7 @@
 # Whether every test that docs/coverage.md names is there. Prints TAP.
 #
 # usage: coverage.sh SOURCES
+# shellcheck disable=SC2016 # the backquotes are those of the page
 set -uo pipefail
 
 cd -- "$1" || exit 1
@@ -15,7 +16,6 @@ while IFS= read -r name; do
     else
         [ -e "$name" ] || missing+=("$name")
     fi
-# shellcheck disable=SC2016 # the backquotes are those of the page
 done < <(grep -E '^\|' docs/coverage.md | grep -oE '`[^`]+`' | tr -d '`' | sort -u)
 printf '1..1\n'
 if [ "$count" -gt 0 ] && [ "${#missing[@]}" -eq 0 ]; then

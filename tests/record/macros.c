@@ -81,9 +81,10 @@ LEAT_RECORD(one_field, LEAT_FIELD(only, LEAT_STR));
 #define NAMED(T) \
     typedef struct T { int64_t to; leat_str end; leat_list r; } T; \
     LEAT_RECORD(T, LEAT_FIELD(to, LEAT_I64), LEAT_FIELD(end, LEAT_STR), \
-                LEAT_FIELD_LIST(r, LEAT_SCALAR(LEAT_STR)));
-NAMED(r) NAMED(record) NAMED(at) NAMED(end) NAMED(to) NAMED(from) NAMED(need) NAMED(type)
-NAMED(size) NAMED(a) NAMED(b) NAMED(block) NAMED(next) NAMED(rest) NAMED(room) NAMED(decoder) NAMED(hash)
+                LEAT_FIELD_LIST(r, LEAT_SCALAR(LEAT_STR)))
+NAMED(r); NAMED(record); NAMED(at); NAMED(end); NAMED(to); NAMED(from); NAMED(need);
+NAMED(type); NAMED(size); NAMED(a); NAMED(b); NAMED(block); NAMED(next); NAMED(rest);
+NAMED(room); NAMED(decoder); NAMED(hash);
 // clang-format on
 
 static int check(const leat_type *type, const void *record, void *back, size_t size)
