@@ -88,7 +88,7 @@ int leati_file_identify(int fd, leati_file_id *id)
 // directory that is watched.
 static bool vanished(const walk *w, bool named)
 {
-    return w->how->watching && !named && (errno == ENOENT || errno == ENOTDIR);
+    return w->how->watching && !named && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP);
 }
 
 // `status` is NULL for standard input.
@@ -116,6 +116,7 @@ static leat_err add_file(walk *w, const char *path, const struct statx *status)
         // Files of /proc say that they are empty; as streams they are read until they end.
         file->stream = !S_ISREG(status->stx_mode) || status->stx_size == 0;
         file->size = file->stream ? 0 : (int64_t)status->stx_size;
+        file->broken = S_ISLNK(status->stx_mode);
     }
     list->files[list->count++] = file;
     return LEAT_OK;
@@ -168,16 +169,33 @@ static leat_err add_directory(walk *w, const char *path, const struct statx *sta
     return LEAT_OK;
 }
 
+// What could not be found has gone, or is a link that leads nowhere or to itself. Such a link may
+// lead somewhere later, so it is listed too.
+static leat_err add_vanished(walk *w, const char *path)
+{
+    struct statx status;
+    if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, &status) != 0 ||
+        !S_ISLNK(status.stx_mode))
+        return LEAT_OK;
+    return add_file(w, path, &status);
+}
+
 // Adds what a path stands for. `named`: the user named it, so that a pipe or a device counts; in a
 // directory only files and directories do.
 static leat_err add_path(walk *w, const char *path, bool named)
 {
     struct statx status;
     if (statx(AT_FDCWD, path, 0, STATX_BASIC_STATS | STATX_BTIME, &status) != 0)
-        return vanished(w, named) ? LEAT_OK : failed(w, path);
+        return vanished(w, named) ? add_vanished(w, path) : failed(w, path);
     if (S_ISDIR(status.stx_mode))
         return add_directory(w, path, &status);
     bool regular = S_ISREG(status.stx_mode);
+    // What has passed through these once never comes again, so that there is nothing to look for.
+    if (named && !regular && w->how->watching) {
+        snprintf(w->how->why, w->how->why_size, "%s is a pipe or a device, which cannot be watched",
+                 path);
+        return LEAT_EINVAL;
+    }
     // An empty file that is watched is one that is about to be written.
     if ((!named && !regular) || (w->how->watching && regular && status.stx_size == 0))
         return LEAT_OK;

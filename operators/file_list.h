@@ -23,6 +23,8 @@ typedef struct leati_file_id {
 typedef struct leati_file {
     uint32_t references;
     bool stale;  // watched: has changed since, and is listed once more
+    bool lost;   // and what it held is not there any more, or not all of it
+    bool broken; // watched: a link that leads nowhere, for now; not to be read
     bool stream; // cannot be read at a position: standard input, a pipe, a file of /proc
     int64_t size;
     leati_file_id id;
@@ -38,17 +40,18 @@ typedef struct leati_file_list {
 
 // How paths are listed.
 typedef struct leati_file_listing {
-    // Files that vanish while they are listed, and empty ones, are left out.
+    // Files that vanish while they are listed, and empty ones, are left out; links in directories
+    // that lead nowhere are listed as broken. What is named must not be a pipe or a device.
     bool watching;
-    const leat_ctx *ctx; // asked whether it is cancelled, and for the time; may be NULL
-    char *why;           // gets the reason of a failure, which names the file
+    leat_ctx *ctx; // asked whether it is cancelled, and for the time; may be NULL
+    char *why;     // gets the reason of a failure, which names the file
     size_t why_size;
 } leati_file_listing;
 
 // Adds what the paths stand for, in their order: files, directories (their regular files at any
 // depth, by the bytes of their paths; names that start with "." or "_" are left out; each directory
 // once for each path, so that links which form a loop end) and "-" for standard input (once). On
-// failure some may have been added. LEAT_ENOENT, LEAT_EIO, LEAT_ENOMEM, LEAT_ETOOBIG,
+// failure some may have been added. LEAT_ENOENT, LEAT_EIO, LEAT_EINVAL, LEAT_ENOMEM, LEAT_ETOOBIG,
 // LEAT_ECANCELLED.
 LEAT_MUST_USE leat_err leati_file_list_paths(leati_file_list *list,
                                              const leati_file_listing *listing,

@@ -102,7 +102,12 @@ static leat_err open_file(leati_file_reader *reader)
     }
     // Without O_NONBLOCK opening a pipe would wait for its writer.
     reader->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    return reader->fd < 0 ? fail_errno(reader, "cannot open") : check_identity(reader);
+    if (reader->fd >= 0)
+        return check_identity(reader);
+    // A directory or a link on the way that has become something else: the file has gone.
+    bool gone = errno == ENOTDIR || errno == ELOOP;
+    leat_err err = fail_errno(reader, "cannot open");
+    return gone ? LEAT_ENOENT : err;
 }
 
 static leat_err open_inflate(leati_file_reader *reader)

@@ -139,6 +139,13 @@ static leat_err next_split(file_operator *op, leat_poll *state)
     case LEATI_SPLIT_FOUND:
         err = leati_file_reader_open(&op->reader, &op->split);
         return err == LEAT_OK ? LEAT_OK : lose_split(op, err);
+    case LEATI_SPLIT_LOST:
+        leat_ctx_log(op->base.ctx, LEAT_LOG_WARN,
+                     "%s: has changed since it was listed; what it held from byte %" PRId64
+                     " on is passed over, and what it holds now is read from its start",
+                     op->split.file->path, op->split.start);
+        leati_file_splits_release(op->splits, &op->split);
+        return LEAT_OK;
     case LEATI_SPLIT_NONE:
         *state = LEAT_POLL_END;
         return LEAT_OK;

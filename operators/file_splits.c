@@ -120,7 +120,7 @@ void leati_file_splits_destroy(leati_file_splits **splits)
 
 static bool same_file(const leati_file *a, const leati_file *b)
 {
-    return leati_file_same(&a->id, &b->id) && a->size == b->size;
+    return leati_file_same(&a->id, &b->id) && a->size == b->size && a->broken == b->broken;
 }
 
 // By the time of their last change, then by path.
@@ -146,8 +146,24 @@ static bool queue_reserve_locked(leati_file_splits *s, size_t more)
                       s->queue.count + more, sizeof *s->queue.files);
 }
 
+// The old one is not read on: what is not yet handed out of it is part of the new one.
+static void outdate_locked(leati_file *old, const leati_file *now)
+{
+    old->stale = true;
+    old->lost = !leati_file_same(&old->id, &now->id) || old->size > now->size;
+}
+
+// A link is known as long as it leads nowhere, so that one warning is all.
+static void warn_broken(const leati_file_listing *listing, const leati_file *file)
+{
+    if (listing->ctx)
+        leat_ctx_log(listing->ctx, LEAT_LOG_WARN,
+                     "%s: passed over, as the link leads nowhere or to itself", file->path);
+}
+
 // Puts what is new or has changed into the queue; all that was found is known from now on.
-static leat_err merge_locked(leati_file_splits *s, leati_file_list *found)
+static leat_err merge_locked(leati_file_splits *s, const leati_file_listing *listing,
+                             leati_file_list *found)
 {
     file_table now;
     if (!queue_reserve_locked(s, found->count) || !table_init(s->allocator, &now, found->count))
@@ -164,10 +180,13 @@ static leat_err merge_locked(leati_file_splits *s, leati_file_list *found)
             *slot = leati_file_hold(old);
             continue;
         }
-        // What is not yet handed out of the old one is part of the new one.
         if (old)
-            old->stale = true;
+            outdate_locked(old, file);
         *slot = leati_file_hold(file);
+        if (file->broken) {
+            warn_broken(listing, file);
+            continue;
+        }
         s->queue.files[s->queue.count++] = leati_file_hold(file);
     }
     table_fini_locked(s, &s->known);
@@ -200,7 +219,7 @@ static leat_err start_locked(leati_file_splits *s, const leati_file_listing *lis
     leati_file_list found = {.allocator = s->allocator};
     leat_err err = leati_file_list_paths(&found, listing, s->rules->paths, s->rules->path_count);
     if (err == LEAT_OK && s->rules->watch_interval_ms > 0) {
-        err = merge_locked(s, &found);
+        err = merge_locked(s, listing, &found);
         atomic_store_explicit(&s->due_ns, due_after(s, now_ns), memory_order_relaxed);
     } else if (err == LEAT_OK) {
         s->queue = found;
@@ -250,7 +269,7 @@ leat_err leati_file_splits_scan(leati_file_splits *splits, const leati_file_list
     leat_err err = leati_file_list_paths(&found, listing, s->rules->paths, s->rules->path_count);
     pthread_mutex_lock(&s->lock);
     if (err == LEAT_OK)
-        err = merge_locked(s, &found);
+        err = merge_locked(s, listing, &found);
     leati_file_list_fini(&found);
     s->scanning = false;
     // From its end on, so that listings which take long leave time for reading.
@@ -306,10 +325,24 @@ static void pop_locked(leati_file_splits *s)
     s->next_start = 0;
 }
 
+// Gives the rest of a file that has changed, or passes over it when nothing of it was read and all
+// of it is still there.
+static bool take_stale_locked(leati_file_splits *s, leati_file_split *split)
+{
+    leati_file *file = s->queue.files[s->head];
+    bool lost = file->lost || s->next_start > 0;
+    if (lost)
+        *split = (leati_file_split){
+            .file = leati_file_hold(file), .start = s->next_start, .end = file->size};
+    pop_locked(s);
+    return lost;
+}
+
 static bool take_locked(leati_file_splits *s, leati_file_split *split)
 {
     while (s->head < s->queue.count && s->queue.files[s->head]->stale)
-        pop_locked(s);
+        if (take_stale_locked(s, split))
+            return true;
     if (s->head == s->queue.count)
         return false;
     leati_file *file = s->queue.files[s->head];
@@ -336,6 +369,8 @@ leati_split_result leati_file_splits_next(leati_file_splits *splits, leati_file_
     pthread_mutex_lock(&s->lock);
     sleeper->sleeping = false;
     if (take_locked(s, split)) {
+        if (split->file->stale)
+            result = LEATI_SPLIT_LOST;
         if (s->watchman == sleeper)
             resign_locked(s);
     } else if (s->rules->watch_interval_ms <= 0) {

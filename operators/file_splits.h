@@ -47,6 +47,8 @@ typedef enum leati_split_result {
     LEATI_SPLIT_NONE = 1,  // nothing ever again
     LEATI_SPLIT_WAIT = 2,  // nothing now; the sleeper will be woken
     LEATI_SPLIT_WATCH = 3, // nothing now, and the caller is the watchman
+    LEATI_SPLIT_LOST = 4,  // not to be read: from `start` on the file has changed since it was
+                           // listed; ask again when the split is released
 } leati_split_result;
 
 // LEAT_ENOMEM.

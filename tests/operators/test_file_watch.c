@@ -49,16 +49,23 @@ static leat_err watch_again(watch *w)
     return leati_file_splits_scan(w->splits, &w->listing, w->now_ns);
 }
 
-// Takes all splits there are now: "path start-end;".
+// Takes all splits there are now: "path start-end;", and "path lost from start;".
 static const char *watch_take(watch *w)
 {
     static char text[2000];
     size_t at = 0;
     leati_file_split split;
     text[0] = 0;
-    while (leati_file_splits_next(w->splits, &w->sleepers[0], &split) == LEATI_SPLIT_FOUND) {
-        at += (size_t)snprintf(text + at, sizeof text - at, "%s %d-%d;", split.file->path,
-                               (int)split.start, (int)split.end);
+    leati_split_result found;
+    while ((found = leati_file_splits_next(w->splits, &w->sleepers[0], &split)) ==
+               LEATI_SPLIT_FOUND ||
+           found == LEATI_SPLIT_LOST) {
+        if (found == LEATI_SPLIT_LOST)
+            at += (size_t)snprintf(text + at, sizeof text - at, "%s lost from %d;",
+                                   split.file->path, (int)split.start);
+        else
+            at += (size_t)snprintf(text + at, sizeof text - at, "%s %d-%d;", split.file->path,
+                                   (int)split.start, (int)split.end);
         leati_file_splits_release(w->splits, &split);
     }
     return text;
@@ -127,18 +134,57 @@ Test(file_watch, what_has_changed_is_handed_out_as_a_whole_once_more)
     watch_end(&w);
 }
 
-Test(file_watch, the_rest_of_a_file_that_has_changed_is_not_handed_out)
+// A file that changes when `taken` of its splits are handed out.
+static void change_file(size_t taken, const char *content, bool replaced, const char *expected)
 {
     watch w;
     leati_file_split split;
-    mkdir("d", 0700);
     put_text("d/a", "123456789012345678901");
     cr_assert_eq(watch_start(&w, "d", NULL), LEAT_OK);
-    cr_assert_eq(leati_file_splits_next(w.splits, &w.sleepers[0], &split), LEATI_SPLIT_FOUND);
-    put_text("d/a", "12345");
+    for (size_t i = 0; i < taken; i++) {
+        cr_assert_eq(leati_file_splits_next(w.splits, &w.sleepers[0], &split), LEATI_SPLIT_FOUND);
+        leati_file_splits_release(w.splits, &split);
+    }
+    put_text(replaced ? "new" : "d/a", content);
+    cr_assert(!replaced || rename("new", "d/a") == 0);
     cr_assert_eq(watch_again(&w), LEAT_OK);
-    leati_file_splits_release(w.splits, &split);
-    cr_assert_str_eq(watch_take(&w), "d/a 0-5;");
+    cr_assert_str_eq(watch_take(&w), expected);
+    watch_end(&w);
+}
+
+Test(file_watch, the_rest_of_a_file_that_has_changed_is_not_handed_out_but_told_to_be_lost)
+{
+    static const char same_size[] = "abcdefghijklmnopqrstu", grown[] = "123456789012345678901234";
+    mkdir("d", 0700);
+    change_file(1, "12345", false, "d/a lost from 10;d/a 0-5;");
+    change_file(2, same_size, true, "d/a lost from 20;d/a 0-10;d/a 10-20;d/a 20-21;");
+    change_file(1, grown, false, "d/a lost from 10;d/a 0-10;d/a 10-20;d/a 20-24;");
+    // Nothing was read of these; only what has grown loses nothing.
+    change_file(0, "12345", false, "d/a lost from 0;d/a 0-5;");
+    change_file(0, same_size, true, "d/a lost from 0;d/a 0-10;d/a 10-20;d/a 20-21;");
+    change_file(0, grown, false, "d/a 0-10;d/a 10-20;d/a 20-24;");
+    // All of it was handed out.
+    change_file(3, "12345", false, "d/a 0-5;");
+}
+
+Test(file_watch, a_pipe_or_a_device_that_is_named_is_refused)
+{
+    static const char *const paths[] = {"pipe", "/dev/null"};
+    cr_assert_eq(mkfifo("pipe", 0600), 0);
+    for (int i = 0; i < 2; i++) {
+        watch w;
+        char why[100];
+        snprintf(why, sizeof why, "%s is a pipe or a device, which cannot be watched", paths[i]);
+        cr_assert_eq(watch_start(&w, paths[i], NULL), LEAT_EINVAL);
+        cr_assert_str_eq(w.why, why);
+        watch_end(&w);
+    }
+    // In a directory they are no files.
+    watch w;
+    mkdir("d", 0700);
+    cr_assert_eq(rename("pipe", "d/pipe"), 0);
+    cr_assert_eq(watch_start(&w, "d", NULL), LEAT_OK);
+    cr_assert_str_eq(watch_take(&w), "");
     watch_end(&w);
 }
 
@@ -395,6 +441,61 @@ Test(file_watch, what_may_not_be_read_fails_the_job)
     cr_assert_eq(job_end(&j), LEAT_EIO);
     if (root)
         cr_assert_eq(seteuid(0), 0);
+}
+
+typedef struct warnings {
+    pthread_mutex_t lock;
+    char text[4000];
+} warnings;
+
+static void keep_warning(void *user, leat_log_level level, const char *line)
+{
+    warnings *kept = user;
+    pthread_mutex_lock(&kept->lock);
+    size_t at = strlen(kept->text);
+    snprintf(kept->text + at, sizeof kept->text - at, "%s\n", line);
+    pthread_mutex_unlock(&kept->lock);
+}
+
+static int times(const char *text, const char *wanted)
+{
+    int count = 0;
+    for (; (text = strstr(text, wanted)) != NULL; text++)
+        count++;
+    return count;
+}
+
+// By a clock that the test moves, so that the number of listings is known.
+Test(file_watch, links_that_lead_nowhere_are_passed_over_with_one_warning_until_they_lead_somewhere)
+{
+    warnings kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    leat_harness_options with_log = {.logger = {keep_warning, &kept, LEAT_LOG_WARN}};
+    leat_harness *h;
+    mkdir("d", 0700);
+    put_text("d/first", "one\n");
+    cr_assert(symlink("nowhere", "d/dangling") == 0 && symlink("d/first/x", "d/through") == 0);
+    cr_assert_eq(leat_harness_create(&with_log, &h), LEAT_OK);
+    const char *path = "d";
+    leat_file_options options = {.paths = &path,
+                                 .path_count = 1,
+                                 .format = leat_text_format(),
+                                 .watch_interval_ms = INTERVAL_MS};
+    leat_stream *lines = leat_read_files(leat_harness_env(h), &options, leat_type_scalar(LEAT_STR));
+    leat_test_output(lines, "lines");
+    cr_assert_eq(leat_harness_run(h), LEAT_OK, "%s", leat_harness_why(h));
+    cr_assert(symlink("loop", "d/loop") == 0);
+    for (int i = 0; i < 3; i++)
+        cr_assert_eq(leat_harness_advance(h, INTERVAL_NS), LEAT_OK, "%s", leat_harness_why(h));
+    cr_assert_eq(leat_harness_count(h, "lines"), 1);
+    cr_assert_eq(times(kept.text, "\n"), 3, "%s", kept.text);
+    cr_assert(strstr(kept.text, "d/dangling: passed over, as the link leads nowhere or to itself"),
+              "%s", kept.text);
+    cr_assert(strstr(kept.text, "d/loop: ") && strstr(kept.text, "d/through: "), "%s", kept.text);
+    put_text("d/nowhere", "two\nthree\n");
+    cr_assert_eq(leat_harness_advance(h, INTERVAL_NS), LEAT_OK);
+    cr_assert_eq(leat_harness_count(h, "lines"), 5, "the file by both its names");
+    cr_assert_eq(times(kept.text, "\n"), 3, "%s", kept.text);
+    leat_harness_destroy(&h);
 }
 
 TestSuite(file_watch, .init = enter_folder, .fini = leave_folder);
