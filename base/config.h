@@ -34,6 +34,8 @@
       "whether operators of different max parallelism may share a chain") \
     K(SPLIT_SIZE, "source.split-size", SIZE, 8388608, 4096, 1099511627776, \
       "size of the pieces in which text files are read") \
+    K(SOURCE_RECORD_MAX, "source.record-max-size", SIZE, 268435456, 1048576, 1073741824, \
+      "longest record of a file, as it stands there") \
     K(FEEDBACK_MEMORY, "iteration.feedback-memory", SIZE, 67108864, 4096, 1099511627776, \
       "what may wait on its way back in a loop, in each subtask")
 // clang-format on

@@ -17,6 +17,7 @@ typedef struct csv_reader {
     const leat_allocator *allocator;
     leat_csv *csv;
     leat_scratch *scratch;
+    size_t record_max;
 } csv_reader;
 
 static leat_err csv_check(const leat_file_format *format, const leat_type *type,
@@ -47,6 +48,8 @@ static leat_err csv_create(const leat_file_format *format, leat_ctx *ctx, void *
         return LEAT_ENOMEM;
     leat_parse_error error = {.offset = 0};
     reader->allocator = allocator;
+    reader->record_max =
+        (size_t)leati_config_get(leati_ctx_config(ctx), LEATI_CONFIG_SOURCE_RECORD_MAX);
     leat_err err = leat_csv_create(allocator, leat_ctx_out_type(ctx),
                                    &((const csv_format *)format)->options, &reader->csv, &error);
     if (err == LEAT_ETYPE || err == LEAT_EINVAL)
@@ -90,14 +93,39 @@ static leat_file_result csv_header(void *object, const leat_file_text *text, siz
         leat_csv_header(reader->csv, text->data, text->size, text->at_end, consumed, error), error);
 }
 
+// A record that has become too long to wait for its end. If that is because a quote was never
+// closed, it is one line that is bad, as it would be at the end of the file; whatever else it may
+// be stays unfinished, and fails.
+static leat_csv_result give_up(csv_reader *reader, const leat_file_text *text, size_t *consumed,
+                               void *record, leat_parse_error *error)
+{
+    leat_csv_restart(reader->csv);
+    leat_scratch_reset(reader->scratch);
+    leat_csv_result result = leat_csv_next(reader->csv, text->data, text->size, true, consumed,
+                                           record, reader->scratch, error);
+    // Only such a quote makes a record end before it does.
+    if (result != LEAT_CSV_BAD || *consumed == text->size)
+        return result == LEAT_CSV_NOMEM ? result : LEAT_CSV_MORE;
+    char limit[32];
+    leati_config_print(LEATI_CONFIG_SOURCE_RECORD_MAX, (int64_t)reader->record_max, limit,
+                       sizeof limit);
+    snprintf(error->text, sizeof error->text,
+             "the quote that opens here is not closed within %s, the source.record-max-size; if no "
+             "value holds line breaks, the option no_multiline bounds it by its line",
+             limit);
+    return LEAT_CSV_BAD;
+}
+
 static leat_file_result csv_next(void *object, const leat_file_text *text, size_t *consumed,
                                  void *record, leat_parse_error *error)
 {
     csv_reader *reader = object;
     leat_scratch_reset(reader->scratch);
-    return answer(leat_csv_next(reader->csv, text->data, text->size, text->at_end, consumed, record,
-                                reader->scratch, error),
-                  error);
+    leat_csv_result result = leat_csv_next(reader->csv, text->data, text->size, text->at_end,
+                                           consumed, record, reader->scratch, error);
+    if (LEAT_UNLIKELY(result == LEAT_CSV_MORE && text->size > reader->record_max))
+        result = give_up(reader, text, consumed, record, error);
+    return answer(result, error);
 }
 
 const leat_file_format *leat_csv_format(leat_env *env, const leat_csv_options *options)

@@ -12,17 +12,20 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/config.h"
 #include "operators/file_place.h"
 
 // PACKED: how much is read of a compressed file at once. HEAD: how much of a file's start, for the
-// header that a split further on needs.
-enum { PACKED_BYTES = 64 * 1024, HEAD_BYTES = 4096, BYTE_ORDER_MARK_MAX = 4 };
+// header that a split further on needs. TAIL: how much behind its end a split reads at first to
+// find the end of its last record.
+enum { PACKED_BYTES = 64 * 1024, HEAD_BYTES = 4096, TAIL_BYTES = 1024, BYTE_ORDER_MARK_MAX = 4 };
 
 void leati_file_reader_init(leati_file_reader *reader, const leat_allocator *allocator,
                             const leat_file_format *format, void *format_reader, size_t block_size)
 {
     *reader = (leati_file_reader){.allocator = allocator,
                                   .block_size = block_size,
+                                  .record_max = LEAT_FILE_RECORD_MAX,
                                   .format = format,
                                   .format_reader = format_reader,
                                   .is_text = format == leat_text_format(),
@@ -187,19 +190,34 @@ static void drop_consumed(leati_file_reader *reader)
     reader->filled = unread;
 }
 
-// Makes room for a block behind the unread part.
+static leat_err fail_too_long(leati_file_reader *reader)
+{
+    char place[300], limit[32];
+    reader->bad_offset = reader->base;
+    leati_file_reader_place(reader, place, sizeof place);
+    leati_config_print(LEATI_CONFIG_SOURCE_RECORD_MAX, (int64_t)reader->record_max, limit,
+                       sizeof limit);
+    snprintf(reader->why, sizeof reader->why,
+             "%s: the record that begins here is longer than %s, the source.record-max-size", place,
+             limit);
+    return LEAT_ETOOBIG;
+}
+
+// Makes room for a block behind the unread part. The buffer grows by half, so that a long record is
+// copied a few times only, and no further than the longest record needs.
 static leat_err make_room(leati_file_reader *reader)
 {
     if (reader->at)
         drop_consumed(reader);
     size_t unread = reader->filled;
-    if (unread > LEAT_FILE_RECORD_MAX)
-        return fail(reader, LEAT_ETOOBIG, "the record at byte %" PRId64 " is longer than %zu bytes",
-                    reader->base, LEAT_FILE_RECORD_MAX);
+    if (unread > reader->record_max)
+        return fail_too_long(reader);
     size_t needed = unread + reader->block_size;
     if (needed <= reader->capacity)
         return LEAT_OK;
-    size_t capacity = needed > 2 * reader->capacity ? needed : 2 * reader->capacity;
+    size_t capacity = reader->capacity + reader->capacity / 2, most = reader->record_max;
+    most += reader->block_size;
+    capacity = capacity < needed ? needed : capacity < most ? capacity : most;
     char *buffer = leati_realloc(reader->allocator, reader->buffer, capacity);
     if (!buffer)
         return fail(reader, LEAT_ENOMEM,
@@ -272,6 +290,23 @@ static leat_err fill_inflate(leati_file_reader *reader, size_t room)
     return err == LEAT_OK ? LEAT_OK : fail(reader, err, "%s", why);
 }
 
+// How much to read at once: a block, but of a split no more than it is likely to need. Behind its
+// end it needs the rest of one record, which is probably short; the longer that turns out to be,
+// the more is read.
+static size_t wanted(const leati_file_reader *reader)
+{
+    size_t room = reader->block_size, rest = reader->filled - reader->at;
+    if (reader->stage <= LEATI_STAGE_HEADER && reader->split.start > 0)
+        return room < HEAD_BYTES ? room : HEAD_BYTES;
+    if (!reader->seekable)
+        return room;
+    int64_t left = reader->end - reader->base - (int64_t)reader->filled;
+    if (left <= 0 && rest > TAIL_BYTES)
+        return rest < room ? rest : room;
+    int64_t needed = (left > 0 ? left : 0) + TAIL_BYTES;
+    return needed < (int64_t)room ? (size_t)needed : room;
+}
+
 leat_err leati_file_reader_fill(leati_file_reader *reader)
 {
     if (reader->ended)
@@ -279,8 +314,7 @@ leat_err leati_file_reader_fill(leati_file_reader *reader)
     leat_err err = make_room(reader);
     if (err != LEAT_OK)
         return err;
-    bool head = reader->stage <= LEATI_STAGE_HEADER && reader->split.start > 0;
-    size_t room = head && reader->block_size > HEAD_BYTES ? HEAD_BYTES : reader->block_size;
+    size_t room = wanted(reader);
     err = reader->inflate ? fill_inflate(reader, room) : fill_plain(reader, room);
     set_limit(reader);
     return err;

@@ -8,8 +8,8 @@
 // The reader's bytes lie in one buffer, and the format sees all that are there: records may point
 // into it until the next fill. What has been consumed is dropped when a fill needs the room.
 //
-// Threading. One thread. Bounds. A record is at most LEAT_FILE_RECORD_MAX bytes; the buffer holds
-// one record and one block.
+// Threading. One thread. Bounds. A record is at most `record_max` bytes; the buffer holds one
+// record and one block, and is at most half larger than what it has been needed for.
 #ifndef LEATI_OPERATORS_FILE_READER_H
 #define LEATI_OPERATORS_FILE_READER_H
 
@@ -37,7 +37,8 @@ typedef enum leati_read {
 
 typedef struct leati_file_reader {
     const leat_allocator *allocator;
-    size_t block_size; // bytes that one read asks for
+    size_t block_size; // bytes that one read asks for at most
+    size_t record_max; // bytes; LEAT_FILE_RECORD_MAX unless the owner sets it after init
     const leat_file_format *format;
     void *format_reader;
     bool is_text; // the format is leat_text_format(): its lines are found without calls

@@ -106,6 +106,8 @@ static leat_err file_open(leat_operator *self)
     op->format_made = true;
     leati_file_reader_init(&op->reader, allocator, format, op->format_reader, LEATI_FILE_BLOCK);
     op->reader.splits = op->splits;
+    op->reader.record_max =
+        (size_t)leati_config_get(leati_ctx_config(self->ctx), LEATI_CONFIG_SOURCE_RECORD_MAX);
     return LEAT_OK;
 }
 

@@ -20,7 +20,8 @@
 
 LEAT_BEGIN_DECLS
 
-// No record is longer than this, in bytes.
+// No record is longer than this, in bytes, whatever `source.record-max-size` says (256 MiB unless it
+// is set).
 #define LEAT_FILE_RECORD_MAX ((size_t)1 << 30)
 
 // --- formats ---

@@ -162,6 +162,31 @@ Test(file_reader, a_line_of_two_hundred_megabytes_is_one_line)
     free(text);
 }
 
+Test(file_reader, a_split_reads_little_beyond_its_end)
+{
+    enum { SIZE = 1 << 20, SPLIT = 4096, LINE = 100 };
+    char *text = malloc(SIZE);
+    for (size_t i = 0; i < SIZE; i++)
+        text[i] = i % LINE == LINE - 1 ? '\n' : 'x';
+    put_bytes("small.txt", text, SIZE);
+    free(text);
+    files f;
+    lines found = {0};
+    leat_str line;
+    leati_file_split split;
+    files_begin(&f, NULL, "small.txt", leat_text_format(), NULL, SPLIT, LEATI_FILE_BLOCK);
+    int64_t beyond = 0;
+    while (leati_file_splits_next(f.splits, &f.sleeper, &split) == LEATI_SPLIT_FOUND) {
+        cr_assert_eq(files_read_split(&f, &split, &line, take_line, &found, NULL, 0), LEAT_OK);
+        int64_t more = f.reader.base + (int64_t)f.reader.filled - split.end;
+        beyond = more > beyond ? more : beyond;
+        leati_file_splits_release(f.splits, &split);
+        drop_lines(&found);
+    }
+    cr_assert(beyond > 0 && beyond <= SPLIT, "%d", (int)beyond);
+    files_end(&f);
+}
+
 // The only split of a file that a test cuts out by hand.
 static leati_file_split cut(files *f, int64_t start, int64_t end)
 {
@@ -314,6 +339,69 @@ Test(file_reader, a_line_beyond_memory_is_an_error_that_says_where_it_begins)
     cr_assert(strstr(f.reader.why, "big.txt") && strstr(f.reader.why, "byte 6"), "%s",
               f.reader.why);
     cr_assert_eq(found.count, 1);
+    drop_lines(&found);
+    files_end(&f);
+}
+
+// What was asked for at once, at most.
+static void *largest_reallocate(void *user, void *ptr, size_t size)
+{
+    size_t *largest = user;
+    *largest = size > *largest ? size : *largest;
+    return realloc(ptr, size);
+}
+
+static void *largest_allocate(void *user, size_t size)
+{
+    return largest_reallocate(user, NULL, size);
+}
+
+Test(file_reader, the_buffer_exceeds_a_long_line_by_half_at_most_and_never_the_longest_record)
+{
+    enum { BLOCK = 1000, MAX = 30000 };
+    static char text[MAX + 10];
+    static const size_t sizes[] = {1000, 1990, 2500, 5000, 9001, 17000, 25000, MAX - 5, MAX};
+    memset(text, 'x', sizeof text);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        size_t largest = 0, size = sizes[i];
+        leat_allocator allocator = {largest_allocate, largest_reallocate, limited_release,
+                                    &largest};
+        files f;
+        lines found = {0};
+        leat_str line;
+        text[size - 1] = '\n';
+        put_bytes("long.txt", text, size);
+        text[size - 1] = 'x';
+        files_begin(&f, &allocator, "long.txt", leat_text_format(), NULL, MAX, BLOCK);
+        f.reader.record_max = MAX;
+        cr_assert_eq(files_read(&f, &line, take_line, &found, NULL, 0), LEAT_OK, "%s",
+                     f.reader.why);
+        cr_assert(found.count == 1 && found.size[0] == size - 1);
+        size_t bound = size + BLOCK < MAX ? size + BLOCK : MAX + BLOCK;
+        bound = bound * 3 / 2 < MAX + BLOCK ? bound * 3 / 2 : MAX + BLOCK;
+        cr_assert(largest <= bound, "%zu for %zu", largest, size);
+        drop_lines(&found);
+        files_end(&f);
+    }
+}
+
+Test(file_reader, a_line_beyond_the_longest_record_fails_and_the_setting_is_named)
+{
+    enum { MAX = 2 << 20 };
+    char *text = malloc(2 * MAX);
+    memset(text, 'x', 2 * MAX);
+    memcpy(text, "1\n2\n", 4);
+    put_bytes("long.txt", text, 2 * MAX);
+    free(text);
+    files f;
+    lines found = {0};
+    leat_str line;
+    files_begin(&f, NULL, "long.txt", leat_text_format(), NULL, 8 << 20, LEATI_FILE_BLOCK);
+    f.reader.record_max = MAX;
+    cr_assert_eq(files_read(&f, &line, take_line, &found, NULL, 0), LEAT_ETOOBIG);
+    cr_assert_str_eq(f.reader.why, "long.txt, byte 4: the record that begins here is longer than 2 "
+                                   "MiB, the source.record-max-size");
+    cr_assert_eq(found.count, 2);
     drop_lines(&found);
     files_end(&f);
 }
