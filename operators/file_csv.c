@@ -82,29 +82,14 @@ static leat_file_result answer(leat_csv_result result, leat_parse_error *error)
     return LEAT_FILE_FAIL;
 }
 
-static leat_file_result csv_header(void *object, const leat_file_text *text, size_t *consumed,
-                                   leat_parse_error *error)
+// What was read as if a record, or the header, ended with the text at hand, because it has become
+// too long to wait for its end. If a quote that was never closed is why, it is one line that is
+// bad, as it would be at the end of the file; only such a quote makes the end come before the
+// text's. Whatever else it may be stays unfinished, and fails.
+static leat_csv_result judge(const csv_reader *reader, const leat_file_text *text,
+                             leat_csv_result result, size_t consumed, leat_parse_error *error)
 {
-    csv_reader *reader = object;
-    // Reading of the file before may have ended in the middle of a record.
-    if (text->scanned == 0)
-        leat_csv_restart(reader->csv);
-    return answer(
-        leat_csv_header(reader->csv, text->data, text->size, text->at_end, consumed, error), error);
-}
-
-// A record that has become too long to wait for its end. If that is because a quote was never
-// closed, it is one line that is bad, as it would be at the end of the file; whatever else it may
-// be stays unfinished, and fails.
-static leat_csv_result give_up(csv_reader *reader, const leat_file_text *text, size_t *consumed,
-                               void *record, leat_parse_error *error)
-{
-    leat_csv_restart(reader->csv);
-    leat_scratch_reset(reader->scratch);
-    leat_csv_result result = leat_csv_next(reader->csv, text->data, text->size, true, consumed,
-                                           record, reader->scratch, error);
-    // Only such a quote makes a record end before it does.
-    if (result != LEAT_CSV_BAD || *consumed == text->size)
+    if (result != LEAT_CSV_BAD || consumed == text->size)
         return result == LEAT_CSV_NOMEM ? result : LEAT_CSV_MORE;
     char limit[32];
     leati_config_print(LEATI_CONFIG_SOURCE_RECORD_MAX, (int64_t)reader->record_max, limit,
@@ -114,6 +99,33 @@ static leat_csv_result give_up(csv_reader *reader, const leat_file_text *text, s
              "value holds line breaks, the option no_multiline bounds it by its line",
              limit);
     return LEAT_CSV_BAD;
+}
+
+static leat_file_result csv_header(void *object, const leat_file_text *text, size_t *consumed,
+                                   leat_parse_error *error)
+{
+    csv_reader *reader = object;
+    // Reading of the file before may have ended in the middle of a record.
+    if (text->scanned == 0)
+        leat_csv_restart(reader->csv);
+    leat_csv_result result =
+        leat_csv_header(reader->csv, text->data, text->size, text->at_end, consumed, error);
+    if (result == LEAT_CSV_MORE && text->size > reader->record_max) {
+        leat_csv_restart(reader->csv);
+        result = leat_csv_header(reader->csv, text->data, text->size, true, consumed, error);
+        result = judge(reader, text, result, *consumed, error);
+    }
+    return answer(result, error);
+}
+
+static leat_csv_result give_up(csv_reader *reader, const leat_file_text *text, size_t *consumed,
+                               void *record, leat_parse_error *error)
+{
+    leat_csv_restart(reader->csv);
+    leat_scratch_reset(reader->scratch);
+    leat_csv_result result = leat_csv_next(reader->csv, text->data, text->size, true, consumed,
+                                           record, reader->scratch, error);
+    return judge(reader, text, result, *consumed, error);
 }
 
 static leat_file_result csv_next(void *object, const leat_file_text *text, size_t *consumed,

@@ -195,6 +195,13 @@ static leat_err zstd_step(leati_inflate *inf, leat_bytes *in, uint8_t **out, siz
         ZSTD_ErrorCode code = ZSTD_getErrorCode(result);
         if (code == ZSTD_error_memory_allocation)
             return no_memory(inf, why, why_size);
+        if (code == ZSTD_error_frameParameter_windowTooLarge) {
+            snprintf(why, why_size,
+                     "after byte %llu the zstd data needs a window of more than 128 MiB, which is "
+                     "refused",
+                     (unsigned long long)begun);
+            return LEAT_ETOOBIG;
+        }
         return broken(inf, begun, code == ZSTD_error_prefix_unknown, ZSTD_getErrorName(result), why,
                       why_size);
     }

@@ -29,7 +29,7 @@ void leati_inflate_destroy(leati_inflate **inf);
 
 // Decompresses from `*in` to `*out`; both move on, by nothing only when there is no input or no
 // room. LEAT_ECORRUPT, with `why` written, to be read behind a file's name ("this is not gzip
-// data"); LEAT_ENOMEM.
+// data"); LEAT_ETOOBIG, with `why`, when it needs a window of more than 128 MiB; LEAT_ENOMEM.
 LEAT_MUST_USE leat_err leati_inflate_run(leati_inflate *inf, leat_bytes *in, uint8_t **out,
                                          size_t *room, char *why, size_t why_size);
 // The input has ended: LEAT_ECORRUPT, with `why`, when it should not have.

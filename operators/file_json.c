@@ -59,6 +59,23 @@ static bool is_blank(const char *text, size_t size)
     return size == 0;
 }
 
+// Files that hold JSON, but not a line for each record: those written for people to read, and
+// lists.
+static void hint_at_lines(const leat_type *type, const char *text, size_t size,
+                          leat_parse_error *error)
+{
+    size_t at = 0, length = strlen(error->text);
+    while (at < size && (text[at] == ' ' || text[at] == '\t'))
+        at++;
+    if (type->kind != LEAT_STRUCT || at == size)
+        return;
+    bool is_list = text[at] == '[', is_begun = text[at] == '{' && error->offset >= size;
+    if (is_list || is_begun)
+        snprintf(error->text + length, sizeof error->text - length,
+                 "; each line must hold one whole object%s",
+                 is_list ? ", without a list around them" : "");
+}
+
 static leat_file_result json_next(void *object, const leat_file_text *text, size_t *consumed,
                                   void *record, leat_parse_error *error)
 {
@@ -75,7 +92,10 @@ static leat_file_result json_next(void *object, const leat_file_text *text, size
         return LEAT_FILE_RECORD;
     if (is_blank(text->data, size))
         return LEAT_FILE_NONE;
-    return err == LEAT_ECORRUPT ? LEAT_FILE_BAD : LEAT_FILE_FAIL;
+    if (err != LEAT_ECORRUPT)
+        return LEAT_FILE_FAIL;
+    hint_at_lines(reader->type, text->data, size, error);
+    return LEAT_FILE_BAD;
 }
 
 const leat_file_format *leat_json_format(leat_env *env, const leat_json_options *options)

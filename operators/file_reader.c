@@ -408,6 +408,10 @@ static leati_read read_header(leati_file_reader *reader, leat_parse_error *error
         return failed(reader, fail(reader, result == LEAT_FILE_FAIL ? LEAT_ENOMEM : LEAT_EINVAL,
                                    "reading the header: %s",
                                    error->text[0] ? error->text : "the format answers nonsense"));
+    if (!error->text[0])
+        snprintf(error->text, sizeof error->text,
+                 "the format \"%.80s\" finds no header here, and does not say why",
+                 reader->format->name);
     char place[300];
     reader->bad_offset =
         reader->text.offset + (int64_t)(error->offset < size ? error->offset : size);
@@ -472,6 +476,10 @@ leati_read leati_file_reader_answer(leati_file_reader *reader, leat_file_result 
         reader->scanned = size;
         return LEATI_READ_FILL;
     }
+    if (!error->text[0])
+        snprintf(error->text, sizeof error->text, "the format \"%.80s\" %s, and does not say why",
+                 reader->format->name,
+                 result == LEAT_FILE_BAD ? "finds no record here" : "cannot go on");
     if (result == LEAT_FILE_FAIL)
         return failed(reader, fail(reader, LEAT_ENOMEM, "at byte %" PRId64 ": %s",
                                    reader->text.offset, error->text));

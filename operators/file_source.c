@@ -201,7 +201,11 @@ static leat_err reject(file_operator *op)
 {
     char place[320];
     leati_file_reader_place(&op->reader, place, sizeof place);
-    return leat_reject_text(op->base.ctx, op->reader.raw, "%s: %s", place, op->error.text);
+    leat_err err = leat_reject_text(op->base.ctx, op->reader.raw, "%s: %s", place, op->error.text);
+    // A format that says nothing of the next one must not repeat this.
+    op->error.text[0] = '\0';
+    op->error.offset = 0;
+    return err;
 }
 
 // Does what is to be done before there can be a record.
@@ -411,7 +415,7 @@ leat_stream *leat_read_files(leat_env *env, const leat_file_options *options, co
     if (type && leat_type_check(type, &why) == LEAT_OK && format->check &&
         format->check(format, type, &error) != LEAT_OK) {
         leat_env_fail(env, LEAT_ETYPE, "leat_read_files: the format \"%s\": %s", format->name,
-                      error.text);
+                      error.text[0] ? error.text : "it cannot have records of this type");
         return leati_graph_inert(env);
     }
     file_config *config = leat_env_alloc(env, sizeof *config);

@@ -193,20 +193,44 @@ static leat_csv_result add_column(leat_csv *csv, const leati_csv_cursor *cursor,
     return LEAT_CSV_RECORD;
 }
 
+// A field without a column: the header is shown, which begins at `start`. One with a single column
+// has most likely been cut by the wrong delimiter.
+static void fail_absent(const leat_csv *csv, const leati_csv_cursor *cursor, const char *start,
+                        uint32_t index)
+{
+    const char *end = cursor->at;
+    while (end > start && (end[-1] == '\n' || end[-1] == '\r'))
+        end--;
+    const char *cr = memchr(start, '\r', (size_t)(end - start));
+    leati_shown shown, delimiter;
+    const char *name = leati_name_of_field(csv->type, csv->columns, csv->column_count, index);
+    leati_show(&shown, start, (size_t)(end - start));
+    if (cr && cr[1] != '\n')
+        leati_parse_fail(cursor->error, 0,
+                         "the header has no column \"%s\"; it has a CR without LF, which does not "
+                         "end a line",
+                         name);
+    else if (csv->field_count == 1)
+        leati_parse_fail(cursor->error, 0,
+                         "the header has no column \"%s\"; its only column is %s: is '%s' the "
+                         "delimiter?",
+                         name, shown.text,
+                         csv->delimiter == '\t' ? "\\t"
+                                                : leati_show(&delimiter, &csv->delimiter, 1));
+    else
+        leati_parse_fail(cursor->error, 0, "the header has no column \"%s\"; it is %s", name,
+                         shown.text);
+}
+
 // Turns the marks into the list of fields without a column.
-static leat_csv_result list_absent(leat_csv *csv, const leati_csv_cursor *cursor)
+static leat_csv_result list_absent(leat_csv *csv, const leati_csv_cursor *cursor, const char *start)
 {
     csv->absent_count = 0;
     for (uint32_t i = 0; i < csv->type->field_count; i++) {
         if (csv->absent[i])
             continue;
         if (csv->type->fields[i].kind != LEAT_OPTIONAL) {
-            size_t size = (size_t)(cursor->at - cursor->text);
-            const char *cr = memchr(cursor->text, '\r', size);
-            bool is_lone = cr && (cr + 1 == cursor->at || cr[1] != '\n');
-            leati_parse_fail(cursor->error, 0, "the header has no column \"%s\"%s",
-                             leati_name_of_field(csv->type, csv->columns, csv->column_count, i),
-                             is_lone ? "; it has a CR without LF, which does not end a line" : "");
+            fail_absent(csv, cursor, start, i);
             return LEAT_CSV_BAD;
         }
         csv->absent[csv->absent_count++] = i;
@@ -217,6 +241,7 @@ static leat_csv_result list_absent(leat_csv *csv, const leati_csv_cursor *cursor
 static leat_csv_result read_names(leat_csv *csv, leati_csv_cursor *cursor)
 {
     leati_csv_step step;
+    const char *start = cursor->at;
     uint32_t guess = 0;
     leat_csv_result result = LEAT_CSV_RECORD;
     csv->field_count = 0;
@@ -233,7 +258,7 @@ static leat_csv_result read_names(leat_csv *csv, leati_csv_cursor *cursor)
         if (result == LEAT_CSV_RECORD)
             result = add_column(csv, cursor, &name, &guess);
     } while (step == LEATI_CSV_NEXT && result != LEAT_CSV_NOMEM);
-    return result == LEAT_CSV_RECORD ? list_absent(csv, cursor) : result;
+    return result == LEAT_CSV_RECORD ? list_absent(csv, cursor, start) : result;
 }
 
 // Passes over a byte-order mark; and, before a header, over blank lines.

@@ -154,13 +154,15 @@ Test(file_formats, a_wrong_header_fails_and_is_named)
 
 static leat_file_result wrong_result;
 static size_t wrong_consumed;
+static const char *wrong_reason;
 
 static leat_file_result wrong_next(void *reader, const leat_file_text *text, size_t *consumed,
                                    void *record, leat_parse_error *error)
 {
     if (wrong_result == LEAT_FILE_MORE && !text->at_end)
         return LEAT_FILE_MORE;
-    snprintf(error->text, sizeof error->text, "reason");
+    if (wrong_reason)
+        snprintf(error->text, sizeof error->text, "%s", wrong_reason);
     *consumed = wrong_consumed == SIZE_MAX ? text->size + 1 : wrong_consumed;
     return wrong_result;
 }
@@ -198,6 +200,7 @@ Test(file_formats, nonsense_from_a_format_is_an_error_that_names_it)
     };
     char why[800];
     put_text("file", "some bytes, more than one split");
+    wrong_reason = "reason";
     leat_file_format wrong = {.name = "wrong", .next = wrong_next};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         wrong_result = cases[i].result;
@@ -216,6 +219,52 @@ Test(file_formats, nonsense_from_a_format_is_an_error_that_names_it)
     cr_assert_str_eq(why, "file: the format skips more than there is");
 }
 
+static leat_file_result silent_header(void *reader, const leat_file_text *text, size_t *consumed,
+                                      leat_parse_error *error)
+{
+    return LEAT_FILE_BAD;
+}
+
+static leat_err silent_check(const leat_file_format *format, const leat_type *type,
+                             leat_parse_error *error)
+{
+    return LEAT_ETYPE;
+}
+
+Test(file_formats, what_a_format_leaves_unsaid_is_said_for_it)
+{
+    char why[800];
+    leat_file_format silent = {.name = "silent", .next = wrong_next};
+    put_text("file", "text");
+    wrong_reason = NULL;
+    wrong_result = LEAT_FILE_FAIL;
+    cr_assert_eq(read_once("file", &silent, why, sizeof why), LEAT_ENOMEM);
+    cr_assert_str_eq(why,
+                     "file: at byte 0: the format \"silent\" cannot go on, and does not say why");
+    silent.header = silent_header;
+    cr_assert_eq(read_once("file", &silent, why, sizeof why), LEAT_ECORRUPT);
+    cr_assert_str_eq(
+        why, "file, byte 0: the format \"silent\" finds no header here, and does not say why");
+    silent.header = NULL;
+    wrong_result = LEAT_FILE_BAD;
+    wrong_consumed = 4;
+    for (int i = 0; i < 2; i++) {
+        const char *path = "file";
+        leat_env *env;
+        leat_file_options options = {.paths = &path, .path_count = 1, .format = &silent};
+        silent.check = i ? silent_check : NULL;
+        cr_assert_eq(leat_env_create(NULL, &env), LEAT_OK);
+        leat_discard(leat_read_files(env, &options, leat_type_scalar(LEAT_STR)));
+        cr_assert(leat_execute(env) != LEAT_OK);
+        cr_assert(strstr(leat_env_fault(env, 0),
+                         i ? "the format \"silent\": it cannot have records of this type"
+                           : "file, byte 0: the format \"silent\" finds no record here, and does "
+                             "not say why"),
+                  "%s", leat_env_fault(env, 0));
+        leat_env_destroy(&env);
+    }
+}
+
 // --- CSV and JSON lines ---
 
 typedef struct pair_of {
@@ -229,6 +278,18 @@ static int take_into(leat_ctx *ctx, const void *in)
     const pair_of *p = in;
     leati_strbuf *found = leat_ctx_user_data(ctx);
     leati_strbuf_printf(found, "%.*s=%d|", (int)p->name.size, p->name.data, (int)p->number);
+    return 0;
+}
+
+typedef struct seen_unclosed {
+    int count;
+    char why[700];
+} seen_unclosed;
+
+static int count_pair(leat_ctx *ctx, const void *in)
+{
+    seen_unclosed *seen = leat_ctx_user_data(ctx);
+    seen->count++;
     return 0;
 }
 
@@ -293,6 +354,61 @@ Test(file_formats, json_lines_of_all_kinds_are_read_or_refused_with_their_place)
     JSON("\xff\xfe{\0", "", "data: ");
     JSON("{\"name\":\"one\",\"number\":1}{}\n", "", "data, line 1, column ");
     JSON("\0\n", "", "data, line 1, column 1: ");
+    JSON("{\n  \"name\": \"one\",\n  \"number\": 1\n}\n", "",
+         "data, line 1, column 2: the text ends where the name of a member is expected; each line "
+         "must hold one "
+         "whole object");
+    JSON(
+        "[{\"name\":\"one\",\"number\":1}]\n", "",
+        "data, line 1, column 1: a list where an object is expected; each line must hold one whole "
+        "object, without a list around them");
+}
+
+// Three megabytes behind a quote that is not closed, where records may have one.
+static leat_err read_unclosed(const char *start, bool skip, seen_unclosed *seen)
+{
+    leati_strbuf file;
+    leat_env *env;
+    leati_strbuf_init(&file, NULL);
+    leati_strbuf_puts(&file, start);
+    for (int i = 0; i < 300000; i++)
+        leati_strbuf_puts(&file, "n,1000000\n");
+    put_bytes("unclosed", file.data, file.size);
+    leati_strbuf_fini(&file);
+    seen->count = 0;
+    cr_assert_eq(leat_env_create(NULL, &env), LEAT_OK);
+    leat_env_set(env, "source.record-max-size", "1 MiB");
+    leat_stream *read = leat_read_csv(env, "unclosed", LEAT_TYPE(pair_of), NULL);
+    leat_on_error(read, skip ? LEAT_ON_ERROR_SKIP : LEAT_ON_ERROR_FAIL);
+    leat_user_data(leat_sink(read, count_pair), seen);
+    leat_err err = leat_execute(env);
+    snprintf(seen->why, sizeof seen->why, "%s", err ? leat_env_fault(env, 0) : "");
+    leat_env_destroy(&env);
+    return err;
+}
+
+Test(file_formats, a_quote_that_is_not_closed_within_the_longest_record_costs_its_line)
+{
+    seen_unclosed seen;
+    cr_assert_eq(read_unclosed("name,number\na,1\nb,\"2\nc,3\n", true, &seen), LEAT_OK, "%s",
+                 seen.why);
+    cr_assert_eq(seen.count, 300002);
+    cr_assert(read_unclosed("name,number\na,1\nb,\"2\nc,3\n", false, &seen) != LEAT_OK);
+    cr_assert(strstr(seen.why,
+                     "unclosed, line 3, column 3: the quote that opens here is not closed "
+                     "within 1 MiB, the source.record-max-size; if no value holds line "
+                     "breaks, the option no_multiline "),
+              "%s", seen.why);
+    // Several of them: the next quote ends the value that the first has begun.
+    cr_assert_eq(read_unclosed("name,number\n\"a,1\nb,2\nc,\"3\nd,4\n\"e,5\n", true, &seen),
+                 LEAT_OK, "%s", seen.why);
+    cr_assert_eq(seen.count, 300001);
+    // The header's is nothing that could be skipped.
+    cr_assert(read_unclosed("name,\"number\n", true, &seen) != LEAT_OK);
+    cr_assert(strstr(seen.why,
+                     "unclosed, line 1, column 6: the quote that opens here is not closed "
+                     "within 1 MiB"),
+              "%s", seen.why);
 }
 
 // --- bad lines in files of many splits ---

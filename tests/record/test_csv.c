@@ -277,7 +277,21 @@ Test(csv, a_quote_that_is_not_closed_costs_its_line)
 
 Test(csv, headers_that_cannot_serve_are_refused)
 {
-    expect(NULL, str_of("id,name,score\n1,Ada,2\n"), "0: the header has no column \"active\"\n");
+    expect(NULL, str_of("id,name,score\n1,Ada,2\n"),
+           "0: the header has no column \"active\"; it is id,name,score\n");
+    expect(
+        NULL, str_of("\xef\xbb\xbf\r\n\nid;name;score;active\r\n1;Ada;2;true\n"),
+        "0: the header has no column \"id\"; its only column is id;name;score;active: is ',' the "
+        "delimiter?\n");
+    leat_csv_options tabs = {.delimiter = '\t'};
+    expect(&tabs, str_of("\nid,name"),
+           "0: the header has no column \"id\"; its only column is id,name: is '\\t' the "
+           "delimiter?\n");
+    // Some 50 bytes of it are shown.
+    expect(NULL,
+           str_of("one,two,three,four,five,six,seven,eight,nine,ten,eleven,twelve,thirteen\n"),
+           "0: the header has no column \"id\"; it is one,two,three,four,five,six,seven,eight,nine,"
+           "ten,...\n");
     expect(NULL, str_of("id,name,active,id\n1,Ada,1,2\n"),
            "15: the header has the column \"id\" twice\n");
     expect(NULL, str_of("x,id,name,x,active\n,1,Ada,,1\n"),
@@ -293,7 +307,8 @@ Test(csv, headers_that_cannot_serve_are_refused)
            "0: this is UTF-16; only UTF-8 can be read\n");
     static const leat_column columns[] = {{"id", "No. #"}};
     leat_csv_options renamed = {.columns = columns, .column_count = 1};
-    expect(&renamed, str_of("id,name,score,active\n"), "0: the header has no column \"No. #\"\n");
+    expect(&renamed, str_of("id,name,score,active\n"),
+           "0: the header has no column \"No. #\"; it is id,name,score,active\n");
 }
 
 Test(csv, options_that_cannot_serve_are_refused)
