@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // leat_write_file and its kin: a line for each record, in files that are written aside.
 //
-// The subtasks share the target. The first to open creates it; the job puts it in its place when
-// all its tasks have finished, and else removes it when it is destroyed.
+// The subtasks share the target. The first to open creates it; the job puts it in its place with
+// those of the other file sinks when all its tasks have finished, and else removes it when it is
+// destroyed.
 #include "leat/file_sink.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@
 #include "leat/record.h"
 #include "operators/builder.h"
 #include "operators/env_copy.h"
-#include "operators/file_target.h"
+#include "operators/file_outputs.h"
 #include "operators/line_buffer.h"
 #include "runtime/context.h"
 
@@ -24,74 +24,22 @@ enum { WHY_SIZE = 1024 };
 
 typedef struct file_config {
     const char *path;
+    uint32_t operator_id;
     leat_line_format format;
     leat_csv_options csv;
     bool overwrite, sync;
 } file_config;
 
-// Of all subtasks.
-typedef struct output {
-    const leat_allocator *allocator;
-    const char *name; // of the operator
-    pthread_mutex_t lock;
-    leati_file_target *target; // made under the lock, does not change then
-} output;
-
 typedef struct file_operator {
     leat_operator base;
     const file_config *config;
     const leat_type *type;
-    output *output; // borrowed from the job
-    int fd;
-    leat_csv *csv; // with LEAT_LINE_CSV
+    leati_file_target *target; // borrowed from the job
+    int fd;                    // the target's
+    int64_t written;           // bytes
+    leat_csv *csv;             // with LEAT_LINE_CSV
     leati_line_buffer lines;
 } file_operator;
-
-// --- what the subtasks share ---
-
-static leat_err output_create(leat_ctx *ctx, void **object)
-{
-    output *o = leati_calloc(leat_ctx_allocator(ctx), 1, sizeof *o);
-    if (!o)
-        return leati_ctx_error(ctx, LEAT_ENOMEM, "no memory for an output");
-    o->allocator = leat_ctx_allocator(ctx);
-    o->name = leat_ctx_name(ctx);
-    pthread_mutex_init(&o->lock, NULL);
-    *object = o;
-    return LEAT_OK;
-}
-
-static void output_destroy(void *object)
-{
-    output *o = object;
-    leati_file_target_destroy(&o->target);
-    pthread_mutex_destroy(&o->lock);
-    leati_free(o->allocator, o);
-}
-
-static leat_err output_commit(void *object, char *why, size_t why_size)
-{
-    output *o = object;
-    int used = snprintf(why, why_size, "%s: ", o->name);
-    size_t skip = used > 0 && (size_t)used < why_size ? (size_t)used : 0;
-    return leati_file_target_commit(o->target, why + skip, why_size - skip);
-}
-
-// The first subtask to open makes the target.
-static leat_err output_open(output *o, leat_ctx *ctx, const file_config *config)
-{
-    leati_file_target_options options = {.path = config->path,
-                                         .parts = leat_ctx_parallelism(ctx),
-                                         .overwrite = config->overwrite,
-                                         .sync = config->sync};
-    char why[WHY_SIZE];
-    leat_err err = LEAT_OK;
-    pthread_mutex_lock(&o->lock);
-    if (!o->target)
-        err = leati_file_target_create(o->allocator, &options, &o->target, why, sizeof why);
-    pthread_mutex_unlock(&o->lock);
-    return err ? leati_ctx_error(ctx, err, "%s", why) : LEAT_OK;
-}
 
 // --- a subtask ---
 
@@ -138,6 +86,7 @@ static leat_err file_write(leat_operator *self, const char *data, size_t size)
             continue;
         if (written < 0)
             return file_error(op, errno, "write");
+        op->written += written;
         data += written;
         size -= (size_t)written;
     }
@@ -163,41 +112,28 @@ static leat_err begin_csv(file_operator *op)
 
 static leat_err file_open(leat_operator *self)
 {
-    static const leati_shared_ops shared = {
-        .create = output_create, .destroy = output_destroy, .commit = output_commit};
     file_operator *op = (file_operator *)self;
-    void *object;
-    leat_err err = leati_ctx_shared(self->ctx, &shared, &object);
-    if (!err)
-        err = output_open(object, self->ctx, op->config);
+    const file_config *config = op->config;
+    leati_file_target_options options = {.path = config->path,
+                                         .parts = leat_ctx_parallelism(self->ctx),
+                                         .overwrite = config->overwrite,
+                                         .sync = config->sync};
+    leat_err err =
+        leati_file_outputs_open(self->ctx, config, config->operator_id, &options, &op->target);
     if (err)
         return err;
-    op->output = object;
     char why[WHY_SIZE];
-    err = leati_file_target_open_part(op->output->target, leat_ctx_subtask(self->ctx), &op->fd, why,
+    err = leati_file_target_open_part(op->target, leat_ctx_subtask(self->ctx), &op->fd, why,
                                       sizeof why);
     if (err)
         return leati_ctx_error(self->ctx, err, "%s", why);
     err = leati_line_buffer_open(&op->lines);
-    return err || op->config->format != LEAT_LINE_CSV ? err : begin_csv(op);
+    return err || config->format != LEAT_LINE_CSV ? err : begin_csv(op);
 }
 
 static leat_err file_element(leat_operator *self, const void *record, leat_out *out)
 {
     return leati_line_buffer_put(&((file_operator *)self)->lines, record);
-}
-
-// Both may take as long as the disk does. 0 or an errno; some file systems tell only here that
-// there was no room.
-static int finish_file(file_operator *op)
-{
-    leat_blocking_begin(op->base.ctx);
-    int error = op->config->sync && fsync(op->fd) != 0 ? errno : 0;
-    if (close(op->fd) != 0 && !error && errno != EINTR)
-        error = errno;
-    op->fd = -1;
-    leat_blocking_end(op->base.ctx);
-    return error;
 }
 
 static leat_err file_close(leat_operator *self)
@@ -206,15 +142,16 @@ static leat_err file_close(leat_operator *self)
     leat_err err = leati_line_buffer_flush(&op->lines);
     if (err)
         return err;
-    int error = finish_file(op);
+    // May take as long as the disk does.
+    leat_blocking_begin(self->ctx);
+    int error = leati_file_target_end_part(op->target, leat_ctx_subtask(self->ctx), op->written);
+    leat_blocking_end(self->ctx);
     return error ? file_error(op, error, "finish") : LEAT_OK;
 }
 
 static void file_dispose(leat_operator *self)
 {
     file_operator *op = (file_operator *)self;
-    if (op->fd >= 0)
-        close(op->fd);
     leat_csv_destroy(&op->csv);
     leati_line_buffer_fini(&op->lines);
     leati_operator_dispose(self);
@@ -236,7 +173,6 @@ static leat_err file_create(const leat_factory *factory, leat_ctx *ctx, leat_ope
         return LEAT_ENOMEM;
     file->config = factory->config;
     file->type = leat_ctx_in_type(ctx);
-    file->fd = -1;
     file->lines.owner = &file->base;
     file->lines.write = file_write;
     file->lines.format = file->config->format == LEAT_LINE_JSON  ? format_json
@@ -288,6 +224,22 @@ static bool check_format(leat_stream *in, const leat_file_sink_options *options)
     return !err;
 }
 
+// Of two sinks with one path the second is at fault. Paths that are spelt differently are compared
+// when the job runs: only then is it known what they name.
+static void check_alone(leat_env *env, leat_stream *made, const file_config *config)
+{
+    for (size_t i = 0; i < leati_graph_node_count(env); i++) {
+        const leati_node *node = leati_graph_node(env, i);
+        const file_config *other = node->factory.config;
+        if (node->factory.create == file_create && other != config &&
+            strcmp(other->path, config->path) == 0)
+            leati_graph_fault(made, LEAT_EINVAL,
+                              "leat_write_file: %s is also what \"%s\" (operator %" PRIu32
+                              ") writes: no two sinks of a job can write one output",
+                              config->path, node->name, node->id);
+    }
+}
+
 leat_stream *leat_write_file(leat_stream *in, const char *path,
                              const leat_file_sink_options *options)
 {
@@ -309,11 +261,17 @@ leat_stream *leat_write_file(leat_stream *in, const char *path,
     config->format = options->format;
     config->overwrite = options->overwrite;
     config->sync = !options->no_sync;
-    return leati_graph_add(env, in,
-                           &(leati_node_spec){.kind = "file",
-                                              .flags = LEATI_NODE_SINK,
-                                              .factory = {file_create, config},
-                                              .detail = config->path});
+    leat_stream *made = leati_graph_add(env, in,
+                                        &(leati_node_spec){.kind = "file",
+                                                           .flags = LEATI_NODE_SINK,
+                                                           .factory = {file_create, config},
+                                                           .detail = config->path});
+    const leati_node *node = leati_stream_node(made);
+    if (node) {
+        config->operator_id = node->id;
+        check_alone(env, made, config);
+    }
+    return made;
 }
 
 leat_stream *leat_write_text(leat_stream *in, const char *path)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Making what is written aside, and removing it; the rest is in file_target_end.c.
 #include "operators/file_target.h"
 
 #include <dirent.h>
@@ -13,20 +14,11 @@
 
 #include "base/alloc.h"
 #include "base/thread.h"
+#include "operators/file_target_impl.h"
 
 // Of the hidden name; `.` and `.leat-XXXXXXXX` still fit the usual 255 bytes of a file name.
-enum { NAME_KEPT = 200, HIDDEN_SIZE = 256, TRIES = 100 };
-
-struct leati_file_target {
-    const leat_allocator *allocator;
-    leati_file_target_options options;
-    char *parent;     // the path of the directory
-    const char *name; // in it; inside options.path, which is a copy
-    int parent_fd;
-    int parts_fd; // the directory of parts, or -1
-    bool aside;   // the hidden file or directory is there
-    char hidden[HIDDEN_SIZE];
-};
+enum { NAME_KEPT = 200, TRIES = 100 };
+enum { ALL_MODES = 0177777 }; // no file has it
 
 leat_err leati_file_error(int error, const char *what, const char *path, char *why, size_t why_size)
 {
@@ -98,10 +90,8 @@ static bool is_part_name(const char *name)
     return !*name;
 }
 
-// Calls `visit` for each entry of a directory until it says no; the entry where it did is copied to
-// `at`. False with errno when the directory cannot be read.
-static bool each_entry(int parent_fd, const char *name,
-                       bool (*visit)(int directory, const char *entry), char *at, size_t at_size)
+bool leati_file_target_each(int parent_fd, const char *name, leati_file_visit visit, void *arg,
+                            char *at, size_t at_size)
 {
     int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
@@ -115,34 +105,65 @@ static bool each_entry(int parent_fd, const char *name,
     *at = 0;
     for (struct dirent *entry; !*at && (entry = readdir(directory)) != NULL;)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-            !visit(fd, entry->d_name))
+            !visit(arg, fd, entry->d_name))
             snprintf(at, at_size, "%s", entry->d_name);
     closedir(directory);
     return true;
 }
 
-static bool is_part(int directory, const char *entry)
+// `arg`: NULL, or a mode that keeps only what all parts allow.
+static bool is_part(void *arg, int directory, const char *entry)
 {
     struct stat status;
-    return is_part_name(entry) && fstatat(directory, entry, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-           S_ISREG(status.st_mode);
+    mode_t *common = arg;
+    if (!is_part_name(entry) || fstatat(directory, entry, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISREG(status.st_mode))
+        return false;
+    if (common)
+        *common &= status.st_mode;
+    return true;
 }
 
-static leat_err check_replaceable(leati_file_target *t, mode_t mode, char *why, size_t why_size)
+// Whoever could not get at what is replaced shall not get at what replaces it.
+static void keep_modes_of_file(leati_file_target *t, mode_t file)
+{
+    t->file_mode = file & 0777;
+    // To read a file stands for reading and searching the directory.
+    t->directory_mode = t->file_mode | ((file & 0444) >> 2);
+}
+
+static void keep_modes_of_directory(leati_file_target *t, mode_t directory, mode_t parts)
+{
+    t->directory_mode = directory & 07777;
+    // Without a part the directory says who may read.
+    t->file_mode = parts == ALL_MODES ? directory & 0666 : parts & 0777;
+    mode_t searched = directory & 0111;
+    if (t->options.parts == 1)
+        t->file_mode &= searched | searched << 1 | searched << 2;
+}
+
+leat_err leati_file_target_check_replaceable(leati_file_target *t, mode_t mode, char *why,
+                                             size_t why_size)
 {
     const char *path = t->options.path;
     char other[NAME_MAX + 1];
-    if (S_ISREG(mode))
+    mode_t parts = ALL_MODES;
+    t->replaces = true;
+    if (S_ISREG(mode)) {
+        keep_modes_of_file(t, mode);
         return LEAT_OK;
+    }
     if (!S_ISDIR(mode)) {
         snprintf(why, why_size, "%s is neither a regular file nor a directory: it is not replaced",
                  path);
         return LEAT_EEXIST;
     }
-    if (!each_entry(t->parent_fd, t->name, is_part, other, sizeof other))
+    if (!leati_file_target_each(t->parent_fd, t->name, is_part, &parts, other, sizeof other))
         return leati_file_error(errno, "read the directory", path, why, why_size);
-    if (!*other)
+    if (!*other) {
+        keep_modes_of_directory(t, mode, parts);
         return LEAT_OK;
+    }
     snprintf(why, why_size,
              "%s is a directory with %s in it, which is no part of an output: it is "
              "not replaced",
@@ -157,7 +178,7 @@ static leat_err check_free(leati_file_target *t, char *why, size_t why_size)
         return errno == ENOENT ? LEAT_OK
                                : leati_file_error(errno, "write", t->options.path, why, why_size);
     if (t->options.overwrite)
-        return check_replaceable(t, status.st_mode, why, why_size);
+        return leati_file_target_check_replaceable(t, status.st_mode, why, why_size);
     snprintf(why, why_size, "%s exists already, and overwriting was not asked for",
              t->options.path);
     return LEAT_EEXIST;
@@ -174,14 +195,19 @@ static void choose_hidden_name(leati_file_target *t)
     snprintf(t->hidden, sizeof t->hidden, ".%.*s.leat-%08" PRIx32, NAME_KEPT, t->name, number);
 }
 
+// What replaces something is for its owner only until it takes the other's mode in the end.
+static int create_file(const leati_file_target *t, int directory, const char *name)
+{
+    return openat(directory, name, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC,
+                  t->replaces ? 0600 : 0666);
+}
+
 static bool create_hidden(leati_file_target *t)
 {
     if (t->options.parts > 1)
-        return mkdirat(t->parent_fd, t->hidden, 0777) == 0;
-    int fd = openat(t->parent_fd, t->hidden, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd >= 0)
-        close(fd);
-    return fd >= 0;
+        return mkdirat(t->parent_fd, t->hidden, t->replaces ? 0700 : 0777) == 0;
+    t->parts[0].fd = create_file(t, t->parent_fd, t->hidden);
+    return t->parts[0].fd >= 0;
 }
 
 static leat_err create_aside(leati_file_target *t, char *why, size_t why_size)
@@ -202,6 +228,26 @@ static leat_err create_aside(leati_file_target *t, char *why, size_t why_size)
                                                t->options.path, why, why_size);
 }
 
+static leat_err make_parts(leati_file_target *t)
+{
+    t->parts = leati_calloc(t->allocator, t->options.parts, sizeof *t->parts);
+    for (uint32_t i = 0; t->parts && i < t->options.parts; i++)
+        t->parts[i] = (leati_file_part){.fd = -1, .size = -1};
+    return t->parts ? LEAT_OK : LEAT_ENOMEM;
+}
+
+static leat_err find_parent(leati_file_target *t, char *why, size_t why_size)
+{
+    struct stat status;
+    // Searching and writing the directory is enough, it need not be readable.
+    t->parent_fd = open(t->parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (t->parent_fd < 0 || fstat(t->parent_fd, &status) != 0)
+        return leati_file_error(errno, "write into", t->parent, why, why_size);
+    t->parent_device = status.st_dev;
+    t->parent_inode = status.st_ino;
+    return LEAT_OK;
+}
+
 leat_err leati_file_target_create(const leat_allocator *allocator,
                                   const leati_file_target_options *options,
                                   leati_file_target **target, char *why, size_t why_size)
@@ -214,12 +260,10 @@ leat_err leati_file_target_create(const leat_allocator *allocator,
     t->options = *options;
     t->parent_fd = t->parts_fd = -1;
     leat_err err = copy_path(t, options->path);
-    if (!err) {
-        // Searching and writing the directory is enough, it need not be readable.
-        t->parent_fd = open(t->parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (t->parent_fd < 0)
-            err = leati_file_error(errno, "write into", t->parent, why, why_size);
-    }
+    if (!err)
+        err = make_parts(t);
+    if (!err)
+        err = find_parent(t, why, why_size);
     if (!err)
         err = check_free(t, why, why_size);
     if (!err)
@@ -232,36 +276,56 @@ leat_err leati_file_target_create(const leat_allocator *allocator,
     return LEAT_OK;
 }
 
+bool leati_file_target_same(const leati_file_target *a, const leati_file_target *b)
+{
+    return a->parent_device == b->parent_device && a->parent_inode == b->parent_inode &&
+           strcmp(a->name, b->name) == 0;
+}
+
+const char *leati_file_target_path(const leati_file_target *t)
+{
+    return t->options.path;
+}
+
 leat_err leati_file_target_open_part(leati_file_target *t, uint32_t part, int *fd, char *why,
                                      size_t why_size)
 {
-    char name[16];
+    leati_file_part *made = &t->parts[part];
+    char name[LEATI_FILE_PART_NAME];
     snprintf(name, sizeof name, "%" PRIu32, part + 1);
-    bool file = t->options.parts == 1;
-    int opened = file ? openat(t->parent_fd, t->hidden, O_WRONLY | O_CLOEXEC | O_NOFOLLOW)
-                      : openat(t->parts_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (opened < 0)
-        return leati_file_error(errno, file ? "open the file beside" : "make a part of",
-                                t->options.path, why, why_size);
-    *fd = opened;
+    if (t->options.parts > 1)
+        made->fd = create_file(t, t->parts_fd, name);
+    if (made->fd < 0)
+        return leati_file_error(errno, "make a part of", t->options.path, why, why_size);
+    *fd = made->fd;
     return LEAT_OK;
+}
+
+int leati_file_target_end_part(leati_file_target *t, uint32_t part, int64_t size)
+{
+    leati_file_part *written = &t->parts[part];
+    written->size = size;
+    if (t->options.sync)
+        return fsync(written->fd) == 0 ? 0 : errno;
+    // What a file system has to say at the closing it says for any descriptor of the file.
+    int other = fcntl(written->fd, F_DUPFD_CLOEXEC, 0);
+    return other >= 0 && (close(other) == 0 || errno == EINTR) ? 0 : errno;
 }
 
 // --- the end ---
 
-static bool remove_part(int directory, const char *entry)
+static bool remove_part(void *arg, int directory, const char *entry)
 {
-    return !is_part(directory, entry) || unlinkat(directory, entry, 0) == 0;
+    return !is_part(NULL, directory, entry) || unlinkat(directory, entry, 0) == 0;
 }
 
-// Removes a file, or a directory of parts; 0 or an errno.
-static int remove_output(int parent_fd, const char *name)
+int leati_file_target_remove(int parent_fd, const char *name)
 {
     if (unlinkat(parent_fd, name, 0) == 0 || errno == ENOENT)
         return 0;
     char other[NAME_MAX + 1];
     if ((errno != EISDIR && errno != EPERM) ||
-        !each_entry(parent_fd, name, remove_part, other, sizeof other))
+        !leati_file_target_each(parent_fd, name, remove_part, NULL, other, sizeof other))
         return errno;
     return unlinkat(parent_fd, name, AT_REMOVEDIR) == 0 ? 0 : errno;
 }
@@ -271,8 +335,20 @@ void leati_file_target_abandon(leati_file_target *t)
     if (!t->aside)
         return;
     t->aside = false;
+    // It may have taken a mode by which its parts cannot be removed.
+    if (t->replaces && t->parts_fd >= 0)
+        (void)fchmod(t->parts_fd, 0700);
     // There is nobody left who could do something about a failure.
-    (void)remove_output(t->parent_fd, t->hidden);
+    (void)leati_file_target_remove(t->parent_fd, t->hidden);
+}
+
+void leati_file_target_close_parts(leati_file_target *t)
+{
+    for (uint32_t i = 0; t->parts && i < t->options.parts; i++) {
+        if (t->parts[i].fd >= 0)
+            close(t->parts[i].fd);
+        t->parts[i].fd = -1;
+    }
 }
 
 void leati_file_target_destroy(leati_file_target **target)
@@ -281,82 +357,14 @@ void leati_file_target_destroy(leati_file_target **target)
     if (!t)
         return;
     leati_file_target_abandon(t);
+    leati_file_target_close_parts(t);
     if (t->parts_fd >= 0)
         close(t->parts_fd);
     if (t->parent_fd >= 0)
         close(t->parent_fd);
+    leati_free(t->allocator, t->parts);
     leati_free(t->allocator, t->parent);
     leati_free(t->allocator, (char *)t->options.path);
     leati_free(t->allocator, t);
     *target = NULL;
-}
-
-// Renames only where there is nothing; 0 or an errno.
-static int rename_to_free(leati_file_target *t)
-{
-    if (renameat2(t->parent_fd, t->hidden, t->parent_fd, t->name, RENAME_NOREPLACE) == 0)
-        return 0;
-    if (errno != EINVAL && errno != ENOSYS)
-        return errno;
-    // A file system that cannot do that in one step.
-    struct stat status;
-    if (fstatat(t->parent_fd, t->name, &status, AT_SYMLINK_NOFOLLOW) == 0)
-        return EEXIST;
-    return renameat(t->parent_fd, t->hidden, t->parent_fd, t->name) == 0 ? 0 : errno;
-}
-
-// A file replaces a file in one step; otherwise the two change places, and what was there is then
-// found under the hidden name. 0 or an errno; `*old_left` when the latter is so.
-static int rename_over(leati_file_target *t, mode_t old, bool *old_left)
-{
-    if (S_ISREG(old) && t->options.parts == 1)
-        return renameat(t->parent_fd, t->hidden, t->parent_fd, t->name) == 0 ? 0 : errno;
-    if (renameat2(t->parent_fd, t->hidden, t->parent_fd, t->name, RENAME_EXCHANGE) == 0) {
-        *old_left = true;
-        return 0;
-    }
-    if (errno != EINVAL && errno != ENOSYS)
-        return errno;
-    int error = remove_output(t->parent_fd, t->name);
-    return error ? error : rename_to_free(t);
-}
-
-static void sync_directory(int at, const char *path)
-{
-    int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    // A directory that cannot be read or synced leaves it to the file system.
-    if (fd >= 0) {
-        (void)fsync(fd);
-        close(fd);
-    }
-}
-
-leat_err leati_file_target_commit(leati_file_target *t, char *why, size_t why_size)
-{
-    const char *path = t->options.path;
-    struct stat status;
-    bool old_left = false;
-    bool replaces =
-        t->options.overwrite && fstatat(t->parent_fd, t->name, &status, AT_SYMLINK_NOFOLLOW) == 0;
-    if (replaces) {
-        leat_err err = check_replaceable(t, status.st_mode, why, why_size);
-        if (err)
-            return err;
-    }
-    if (t->options.sync && t->parts_fd >= 0)
-        (void)fsync(t->parts_fd);
-    int error = replaces ? rename_over(t, status.st_mode, &old_left) : rename_to_free(t);
-    if (error)
-        return leati_file_error(error, "put in its place", path, why, why_size);
-    t->aside = false;
-    if (t->options.sync)
-        sync_directory(t->parent_fd, ".");
-    error = old_left ? remove_output(t->parent_fd, t->hidden) : 0;
-    if (!error)
-        return LEAT_OK;
-    snprintf(why, why_size,
-             "%s is written, but what it replaces could not be removed and is now %s"
-             ": %s",
-             path, t->hidden, strerror(error));
-    return LEAT_EIO;
 }

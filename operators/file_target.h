@@ -4,8 +4,11 @@
 // Everything is done relative to the parent directory as it was found by create, so that it does
 // not matter whether the process changes its own directory meanwhile.
 //
-// Threading. open_part may be called by several threads at a time. The end, commit or destroy,
-// comes when nobody else uses the target.
+// The end of several targets that belong together: prepare for all, which finds nearly everything
+// that can be wrong and puts nothing in its place, then commit for all, then finish for all.
+//
+// Threading. open_part and end_part may be called by several threads at a time, for different
+// parts. The end, prepare or destroy, comes when nobody else uses the target.
 #ifndef LEATI_OPERATORS_FILE_TARGET_H
 #define LEATI_OPERATORS_FILE_TARGET_H
 
@@ -35,12 +38,29 @@ LEAT_MUST_USE leat_err leati_file_target_create(const leat_allocator *allocator,
 // Frees it; abandons what was not committed.
 void leati_file_target_destroy(leati_file_target **target);
 
-// Opens a part, 0 being the first, for writing. The caller closes the descriptor.
+// Whether both are the same name in the same directory, however their paths are spelt.
+bool leati_file_target_same(const leati_file_target *a, const leati_file_target *b);
+const char *leati_file_target_path(const leati_file_target *target);
+
+// Makes a part, 0 being the first, for writing. The descriptor is the target's.
 LEAT_MUST_USE leat_err leati_file_target_open_part(leati_file_target *target, uint32_t part,
                                                    int *fd, char *why, size_t why_size);
-// Puts what was written in its place. May block. After a failure it is still aside, and abandon
-// follows, unless it is in place and only what it replaced could not be removed.
+// Brings a part of this many bytes to the disk, if `sync` was asked for; prepare can then tell
+// whether somebody has changed it. May block. 0 or an errno: some file systems tell only here that
+// there was no room.
+LEAT_MUST_USE int leati_file_target_end_part(leati_file_target *target, uint32_t part,
+                                             int64_t size);
+
+// Whether what was written is there still, as it was, and can be put in its place. It then has the
+// mode of what it replaces. May block.
+LEAT_MUST_USE leat_err leati_file_target_prepare(leati_file_target *target, char *why,
+                                                 size_t why_size);
+// Puts it in its place. After a failure it is still aside, and abandon follows.
 LEAT_MUST_USE leat_err leati_file_target_commit(leati_file_target *target, char *why,
+                                                size_t why_size);
+// After commit: brings that to the disk and removes what was replaced. May block. A failure says
+// that the output is in place and what is left beside it.
+LEAT_MUST_USE leat_err leati_file_target_finish(leati_file_target *target, char *why,
                                                 size_t why_size);
 // Removes what was written aside, unless it was committed or removed already.
 void leati_file_target_abandon(leati_file_target *target);

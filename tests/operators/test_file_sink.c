@@ -250,7 +250,7 @@ Test(file_sink, a_directory_removed_meanwhile_fails_the_job)
     leat_env *env = run_begin(&r, 1);
     leat_write_text(leat_filter(leat_sequence(env, 1, 200000), remove_folder), "sub/out");
     cr_assert_eq(run_execute(&r), LEAT_ENOENT, "%s", r.failure);
-    cr_assert(strstr(r.failure, "file: cannot put in its place sub/out: No such file"), "%s",
+    cr_assert(strstr(r.failure, "file (end of the job): sub/ was removed while the job ran"), "%s",
               r.failure);
     cr_assert_eq(count_entries("."), 0);
     run_end(&r);
@@ -263,6 +263,130 @@ Test(file_sink, a_missing_directory_fails_the_job)
     leat_name(leat_write_json(leat_sequence(env, 1, 2), "none/out"), "archive");
     cr_assert_eq(run_execute(&r), LEAT_ENOENT, "%s", r.failure);
     cr_assert(strstr(r.failure, "archive (") && strstr(r.failure, "none/"), "%s", r.failure);
+    run_end(&r);
+}
+
+// --- several sinks ---
+
+Test(file_sink, two_sinks_of_one_path_are_a_fault)
+{
+    run r;
+    leat_env *env = run_begin(&r, 1);
+    leat_file_sink_options replacing = {.overwrite = true};
+    leat_name(leat_write_text(leat_sequence(env, 1, 2), "same"), "first");
+    leat_write_text(leat_sequence(env, 1, 2), "other");
+    leat_name(leat_write_file(leat_sequence(env, 1, 2), "same", &replacing), "second");
+    cr_assert_eq(run_execute(&r), LEAT_EINVAL, "%s", r.failure);
+    cr_assert(strstr(r.failure, "\"second\" (file, operator 6): leat_write_file: same is also what "
+                                "\"first\" (operator 2) writes"),
+              "%s", r.failure);
+    cr_assert_eq(count_entries("."), 0);
+    run_end(&r);
+}
+
+Test(file_sink, two_sinks_of_one_file_spelt_differently_fail_when_they_open)
+{
+    static const char *const spelt[] = {"./same", "sub/../same", "same/", "link/same"};
+    cr_assert(mkdir("sub", 0755) == 0 && symlink(".", "link") == 0);
+    for (int i = 0; i < 4; i++)
+        for (uint32_t p = 1; p <= 2; p++) {
+            run r;
+            leat_env *env = run_begin(&r, p);
+            leat_file_sink_options replacing = {.overwrite = true};
+            leat_name(leat_write_file(leat_sequence(env, 1, 2), "same", &replacing), "first");
+            leat_name(leat_write_file(leat_sequence(env, 1, 2), spelt[i], &replacing), "second");
+            cr_assert_eq(run_execute(&r), LEAT_EINVAL, "%s: %s", spelt[i], r.failure);
+            // Whichever opens first, both are named.
+            cr_assert(strstr(r.failure, "first") && strstr(r.failure, "second") &&
+                          strstr(r.failure, "same is also what"),
+                      "%s", r.failure);
+            cr_assert_eq(count_entries("."), 2, "%s", spelt[i]);
+            run_end(&r);
+        }
+}
+
+static int make_in_the_way(leat_ctx *ctx, const void *in)
+{
+    if (*(const int64_t *)in == 1000)
+        spill("two", "of another");
+    return 1;
+}
+
+// The one that cannot get its name is the second of three.
+Test(file_sink, when_one_output_cannot_be_put_in_its_place_none_is)
+{
+    for (uint32_t p = 1; p <= 2; p++) {
+        run r;
+        leat_env *env = run_begin(&r, p);
+        leat_write_text(leat_sequence(env, 1, 3), "one");
+        leat_name(leat_write_text(leat_filter(leat_sequence(env, 1, 2000), make_in_the_way), "two"),
+                  "archive");
+        leat_write_text(leat_sequence(env, 1, 3), "three");
+        cr_assert_eq(run_execute(&r), LEAT_EEXIST, "%s", r.failure);
+        cr_assert(strstr(r.failure, "archive (end of the job): two was made by somebody else"),
+                  "%s", r.failure);
+        expect_file("two", "of another");
+        cr_assert(count_entries(".") == 1 && unlink("two") == 0);
+        run_end(&r);
+    }
+}
+
+// Removes the hidden file of "two", or the second part in the hidden directory.
+static int remove_hidden(leat_ctx *ctx, const void *in)
+{
+    if (*(const int64_t *)in != 1999)
+        return 1;
+    DIR *folder = opendir(".");
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+        char path[300];
+        snprintf(path, sizeof path, "%s/2", entry->d_name);
+        if (strncmp(entry->d_name, ".two.leat-", 10) == 0 && unlink(path) != 0)
+            cr_assert_eq(unlink(entry->d_name), 0);
+    }
+    closedir(folder);
+    return 1;
+}
+
+Test(file_sink, a_hidden_output_that_was_removed_meanwhile_fails_the_job)
+{
+    for (uint32_t p = 1; p <= 2; p++) {
+        run r;
+        leat_env *env = run_begin(&r, p);
+        leat_write_text(leat_sequence(env, 1, 3), "one");
+        leat_write_text(leat_filter(leat_sequence(env, 1, 2000), remove_hidden), "two");
+        cr_assert_eq(run_execute(&r), LEAT_ENOENT, "%s", r.failure);
+        cr_assert(strstr(r.failure, "file (end of the job): .two.leat-") &&
+                      strstr(r.failure, p == 1 ? ", which was" : "/2, which was") &&
+                      strstr(r.failure, "was removed while the job ran"),
+                  "%s", r.failure);
+        cr_assert_eq(count_entries("."), 0);
+        run_end(&r);
+    }
+}
+
+// The size that the sink has counted is that of the file.
+static int cut_hidden(leat_ctx *ctx, const void *in)
+{
+    if (*(const int64_t *)in != 150000)
+        return 1;
+    DIR *folder = opendir(".");
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
+        if (strncmp(entry->d_name, ".two.leat-", 10) == 0)
+            cr_assert_eq(truncate(entry->d_name, 0), 0);
+    closedir(folder);
+    return 1;
+}
+
+Test(file_sink, a_hidden_output_that_was_cut_meanwhile_fails_the_job)
+{
+    run r;
+    leat_env *env = run_begin(&r, 1);
+    leat_write_text(leat_filter(leat_sequence(env, 1, 200000), cut_hidden), "two");
+    cr_assert_eq(run_execute(&r), LEAT_EIO, "%s", r.failure);
+    // Nine lines of a digit, 90 of two and so on: 9 * 2 + 90 * 3 + 900 * 4 + 9000 * 5 + 90000 * 6 +
+    // 100001 * 7.
+    cr_assert(strstr(r.failure, "bytes instead of 1288895) while the job ran"), "%s", r.failure);
+    cr_assert_eq(count_entries("."), 0);
     run_end(&r);
 }
 
