@@ -10,9 +10,19 @@
 
 #include "operators/socket_lookup.h"
 
-void leati_dial_init(leati_dial *d, const char *host, uint32_t port)
+void leati_dial_init(leati_dial *d, const char *host, uint32_t port, int64_t timeout_ms)
 {
-    *d = (leati_dial){.host = host, .port = port, .fd = -1};
+    *d = (leati_dial){
+        .host = host, .port = port, .timeout_ms = timeout_ms, .fd = -1, .deadline_ns = INT64_MAX};
+}
+
+static void set_deadline(leati_dial *d, int64_t now_ns)
+{
+    int64_t delay_ns;
+    // More than there is time for is for ever.
+    if (d->timeout_ms == 0 || __builtin_mul_overflow(d->timeout_ms, 1000000, &delay_ns) ||
+        __builtin_add_overflow(now_ns, delay_ns, &d->deadline_ns))
+        d->deadline_ns = INT64_MAX;
 }
 
 void leati_dial_reset(leati_dial *d)
@@ -35,7 +45,7 @@ static leat_err fail(leati_dial *d, leat_err err, const char *what, const char *
 
 // --- the addresses ---
 
-static leat_err find_addresses(leati_dial *d, struct pollfd *wait)
+static leat_err find_addresses(leati_dial *d, int64_t now_ns, struct pollfd *wait)
 {
     if (!d->lookup) {
         d->next = d->addresses = leati_lookup_numeric(d->host, d->port);
@@ -44,9 +54,12 @@ static leat_err find_addresses(leati_dial *d, struct pollfd *wait)
         leat_err err = leati_lookup_start(d->host, d->port, &d->lookup);
         if (err)
             return fail(d, err, "cannot look up the host", leat_err_message(err));
+        set_deadline(d, now_ns);
     }
     const char *why;
     leat_err err = leati_lookup_result(d->lookup, &d->addresses, &why);
+    if (err == LEAT_EAGAIN && now_ns >= d->deadline_ns)
+        return fail(d, LEAT_EIO, "cannot look up the host", strerror(ETIMEDOUT));
     if (err == LEAT_EAGAIN)
         *wait = (struct pollfd){.fd = leati_lookup_fd(d->lookup), .events = POLLIN};
     else if (err)
@@ -97,14 +110,16 @@ static int begin(leati_dial *d, const struct addrinfo *address)
     return errno == EINTR ? EINPROGRESS : errno;
 }
 
-leat_err leati_dial_step(leati_dial *d, int *fd, struct pollfd *wait)
+leat_err leati_dial_step(leati_dial *d, int64_t now_ns, int *fd, struct pollfd *wait)
 {
     if (!d->addresses) {
-        leat_err err = find_addresses(d, wait);
+        leat_err err = find_addresses(d, now_ns, wait);
         if (err)
             return err;
     }
     int state = d->fd >= 0 ? connection_state(d->fd) : ENOENT;
+    if (state == EINPROGRESS && now_ns >= d->deadline_ns)
+        state = ETIMEDOUT;
     while (state != 0 && state != EINPROGRESS) {
         if (d->fd >= 0)
             close(d->fd);
@@ -112,6 +127,7 @@ leat_err leati_dial_step(leati_dial *d, int *fd, struct pollfd *wait)
         if (!d->next)
             return fail(d, LEAT_EIO, "cannot connect", strerror(state));
         state = begin(d, d->next);
+        set_deadline(d, now_ns);
         d->next = d->next->ai_next;
     }
     if (state == EINPROGRESS) {

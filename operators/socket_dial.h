@@ -17,21 +17,25 @@ typedef struct leati_lookup leati_lookup;
 typedef struct leati_dial {
     const char *host; // borrowed
     uint32_t port;
+    int64_t timeout_ms; // for the look-up, and for each address; 0: the system's
     // The dial's own.
     leati_lookup *lookup;
     struct addrinfo *addresses, *next; // to be tried
     int fd;                            // being connected, or -1
+    int64_t deadline_ns;               // of what is under way; INT64_MAX: none
     char why[256];                     // after a failure
 } leati_dial;
 
 // Allocates nothing yet.
-void leati_dial_init(leati_dial *dial, const char *host, uint32_t port);
+void leati_dial_init(leati_dial *dial, const char *host, uint32_t port, int64_t timeout_ms);
 // Gives up what is under way; the next step begins anew.
 void leati_dial_reset(leati_dial *dial);
 
-// Goes on as far as possible. LEAT_OK: `*fd` is connected, does not block and is the caller's.
-// LEAT_EAGAIN: call again when `*wait` is ready. Anything else: `why` says why not, and the next
+// Goes on as far as possible; `now_ns` is what the caller's clock shows. LEAT_OK: `*fd` is
+// connected, does not block and is the caller's. LEAT_EAGAIN: call again when `*wait` is ready, or
+// when the clock shows `deadline_ns`. Anything else: `why` says why not, and the next
 // step begins anew.
-LEAT_MUST_USE leat_err leati_dial_step(leati_dial *dial, int *fd, struct pollfd *wait);
+LEAT_MUST_USE leat_err leati_dial_step(leati_dial *dial, int64_t now_ns, int *fd,
+                                       struct pollfd *wait);
 
 #endif

@@ -9,7 +9,7 @@
 enum { DEFAULT_DELAY_MS = 500 };
 
 const char *leati_socket_fault(const char *host, uint32_t port, int32_t max_retries,
-                               int64_t retry_delay_ms)
+                               int64_t retry_delay_ms, int64_t connect_timeout_ms)
 {
     if (!host || !*host)
         return "there is no host";
@@ -19,6 +19,8 @@ const char *leati_socket_fault(const char *host, uint32_t port, int32_t max_retr
         return "the number of retries is negative";
     if (retry_delay_ms < 0)
         return "the delay is negative";
+    if (connect_timeout_ms < 0)
+        return "the timeout is negative";
     return NULL;
 }
 

@@ -62,7 +62,7 @@ static leat_err dial(socket_sink *op)
 {
     struct pollfd wait;
     leat_err err;
-    while ((err = leati_dial_step(&op->dial, &op->fd, &wait)) == LEAT_EAGAIN) {
+    while ((err = leati_dial_step(&op->dial, leati_clock_ns(), &op->fd, &wait)) == LEAT_EAGAIN) {
         (void)poll(&wait, 1, POLL_MS);
         if (leat_ctx_cancelled(op->base.ctx))
             return LEAT_ECANCELLED;
@@ -264,7 +264,8 @@ static leat_err sink_create(const leat_factory *factory, leat_ctx *ctx, leat_ope
     made->config = factory->config;
     made->type = leat_ctx_in_type(ctx);
     made->fd = -1;
-    leati_dial_init(&made->dial, made->config->host, made->config->port);
+    leati_dial_init(&made->dial, made->config->host, made->config->port,
+                    made->config->options.connect_timeout_ms);
     made->lines.owner = &made->base;
     made->lines.format = sink_format;
     made->lines.write = sink_write;
@@ -281,7 +282,8 @@ leat_stream *leat_write_socket(leat_stream *in, const char *host, uint32_t port,
         return leati_graph_inert(env);
     if (!options)
         options = &defaults;
-    const char *why = leati_socket_fault(host, port, options->max_retries, options->retry_delay_ms);
+    const char *why = leati_socket_fault(host, port, options->max_retries, options->retry_delay_ms,
+                                         options->connect_timeout_ms);
     if (why)
         return leati_builder_fault_on(in, "leat_write_socket", why);
     sink_config *config = leat_env_alloc(env, sizeof *config);

@@ -27,7 +27,7 @@ typedef struct source_config {
     const char *host, *label, *delimiter;
     uint32_t port;
     int32_t max_retries;
-    int64_t retry_delay_ms;
+    int64_t retry_delay_ms, connect_timeout_ms;
 } source_config;
 
 typedef enum source_state { DIALING, READING, PAUSING, ENDED } source_state;
@@ -93,7 +93,7 @@ static bool may_retry(const socket_source *op)
 static leat_err go_on_dialing(socket_source *op, leat_poll *state)
 {
     struct pollfd wait;
-    leat_err err = leati_dial_step(&op->dial, &op->fd, &wait);
+    leat_err err = leati_dial_step(&op->dial, leat_ctx_now_ns(op->base.ctx), &op->fd, &wait);
     if (err == LEAT_OK) {
         int yes = 1;
         // So that a server which has vanished is noticed in the end.
@@ -104,6 +104,8 @@ static leat_err go_on_dialing(socket_source *op, leat_poll *state)
         op->state = READING;
         return LEAT_OK;
     }
+    // Without a timeout, and when this is over, INT64_MAX takes back the wake-up.
+    leat_ctx_wake_at(op->base.ctx, err == LEAT_EAGAIN ? op->dial.deadline_ns : INT64_MAX);
     if (err == LEAT_EAGAIN) {
         *state = LEAT_POLL_WAIT;
         return wait.events == POLLIN ? leat_ctx_wait_readable(op->base.ctx, wait.fd)
@@ -249,7 +251,7 @@ static leat_err source_create(const leat_factory *factory, leat_ctx *ctx, leat_o
     made->fd = made->epoll_fd = -1;
     made->most_bytes =
         (size_t)leati_config_get(leati_ctx_config(ctx), LEATI_CONFIG_MAX_RECORD_SIZE);
-    leati_dial_init(&made->dial, config->host, config->port);
+    leati_dial_init(&made->dial, config->host, config->port, config->connect_timeout_ms);
     leati_delimited_init(&made->buffer, leat_ctx_allocator(ctx), config->delimiter);
     *op = &made->base;
     return LEAT_OK;
@@ -262,7 +264,8 @@ leat_stream *leat_read_socket(leat_env *env, const char *host, uint32_t port,
     static const char call[] = "leat_read_socket";
     if (!options)
         options = &defaults;
-    const char *why = leati_socket_fault(host, port, options->max_retries, options->retry_delay_ms);
+    const char *why = leati_socket_fault(host, port, options->max_retries, options->retry_delay_ms,
+                                         options->connect_timeout_ms);
     if (options->delimiter && !*options->delimiter)
         why = "the delimiter is empty";
     if (why)
@@ -277,6 +280,7 @@ leat_stream *leat_read_socket(leat_env *env, const char *host, uint32_t port,
         return leati_graph_inert(env);
     config->port = port;
     config->max_retries = options->max_retries;
+    config->connect_timeout_ms = options->connect_timeout_ms;
     config->retry_delay_ms = leati_socket_delay_ms(options->retry_delay_ms);
     return leati_graph_add(env, NULL,
                            &(leati_node_spec){.kind = "source: socket",

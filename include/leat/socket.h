@@ -23,6 +23,8 @@ typedef struct leat_socket_source_options {
     const char *delimiter;  // what ends a record, any text; NULL: a line break
     int32_t max_retries;    // attempts in a row to connect again; LEAT_RETRY_FOR_EVER
     int64_t retry_delay_ms; // before each of them; 0: 500
+    // For each address of the host, and for looking these up; 0: the system's (some minutes).
+    int64_t connect_timeout_ms;
 } leat_socket_source_options;
 
 // What a server sends, as records of leat_type_scalar(LEAT_STR) without the delimiter. If that is a
@@ -35,7 +37,7 @@ typedef struct leat_socket_source_options {
 // than `record.max-size`.
 //
 // One subtask. `options` may be NULL. Faults: no host, a port that is not in 1 … 65535, an empty
-// delimiter, negative retries or delay.
+// delimiter, negative retries, delay or timeout.
 LEAT_API leat_stream *leat_read_socket(leat_env *env, const char *host, uint32_t port,
                                        const leat_socket_source_options *options);
 
@@ -45,6 +47,8 @@ typedef struct leat_socket_sink_options {
     bool flush_each;        // send after each record, else in batches
     int32_t max_retries;    // attempts in a row to connect again; LEAT_RETRY_FOR_EVER
     int64_t retry_delay_ms; // before each of them; 0: 500
+    // For each address of the host, and for looking these up; 0: the system's (some minutes).
+    int64_t connect_timeout_ms;
 } leat_socket_sink_options;
 
 // Sends each record as a line. Batches go out when they are full, and when the task has no more
@@ -52,8 +56,8 @@ typedef struct leat_socket_sink_options {
 // on from the last line that the system had not taken whole. What the server sends is dropped.
 //
 // One subtask unless leat_parallelism says otherwise; then each makes a connection of its own.
-// `options` may be NULL. Faults: no host, a port that is not in 1 … 65535, negative retries or
-// delay.
+// `options` may be NULL. Faults: no host, a port that is not in 1 … 65535, negative retries,
+// delay or timeout.
 LEAT_API leat_stream *leat_write_socket(leat_stream *in, const char *host, uint32_t port,
                                         const leat_socket_sink_options *options);
 

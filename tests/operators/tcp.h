@@ -46,6 +46,25 @@ static inline int tcp_listen(uint32_t *port)
     return fd;
 }
 
+// A server that answers nobody any more: its queue is full, so that whoever else connects waits.
+// `peers` keep it full.
+enum { TCP_DEAF_PEERS = 8 };
+static inline int tcp_deaf(uint32_t *port, int peers[TCP_DEAF_PEERS])
+{
+    int fd = tcp_bind(false, port);
+    cr_assert(fd >= 0 && listen(fd, 0) == 0);
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)*port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    for (int i = 0; i < TCP_DEAF_PEERS; i++) {
+        peers[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        cr_assert(peers[i] >= 0);
+        int result = connect(peers[i], (struct sockaddr *)&address, sizeof address);
+        cr_assert(result == 0 || errno == EINPROGRESS);
+    }
+    return fd;
+}
+
 static inline int tcp_accept(int fd)
 {
     int peer;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 
+#include "base/thread.h"
 #include "run.h"
 #include "tcp.h"
 
@@ -393,6 +394,40 @@ Test(socket_source, a_record_without_end_fails_the_job)
     close(fd);
 }
 
+// The system itself gives up after two minutes at the earliest, the test after one.
+Test(socket_source, a_server_that_does_not_answer_is_given_up_after_the_timeout)
+{
+    run r;
+    uint32_t port = 0;
+    int peers[TCP_DEAF_PEERS], fd = tcp_deaf(&port, peers);
+    leat_socket_source_options options = {.connect_timeout_ms = 100};
+    int64_t before_ns = leati_clock_ns();
+    cr_assert_eq(read_all(&r, "127.0.0.1", port, &options), LEAT_EIO);
+    cr_assert(strstr(r.failure, ": cannot connect: Connection timed out"), "%s", r.failure);
+    cr_assert(leati_clock_ns() - before_ns >= 100 * 1000000);
+    run_end(&r);
+    for (int i = 0; i < TCP_DEAF_PEERS; i++)
+        close(peers[i]);
+    close(fd);
+}
+
+// The deadline of a connection that was made ends nothing.
+Test(socket_source, the_timeout_is_for_connecting_only)
+{
+    started s;
+    uint32_t port = 0;
+    int fd = tcp_listen(&port);
+    start(&s, port, &(leat_socket_source_options){.connect_timeout_ms = 50});
+    int peer = tcp_accept(fd);
+    usleep(150000);
+    tcp_say(peer, "late\n");
+    expect_line(&s, "late");
+    close(peer);
+    cr_assert_eq(leat_job_wait(s.job, -1), LEAT_OK);
+    finish(&s);
+    close(fd);
+}
+
 Test(socket_source, wrong_arguments_are_faults)
 {
     run r;
@@ -404,10 +439,11 @@ Test(socket_source, wrong_arguments_are_faults)
     leat_read_socket(env, "host", 1, &(leat_socket_source_options){.max_retries = -2});
     leat_read_socket(env, "host", 1, &(leat_socket_source_options){.retry_delay_ms = -1});
     leat_read_socket(env, "host", 1, &(leat_socket_source_options){.delimiter = ""});
-    static const char *const says[] = {"host",    "host",  "port",     "port",
-                                       "retries", "delay", "delimiter"};
-    cr_assert_eq(leat_env_fault_count(env), 7);
-    for (size_t i = 0; i < 7; i++)
+    leat_read_socket(env, "host", 1, &(leat_socket_source_options){.connect_timeout_ms = -1});
+    static const char *const says[] = {"host",    "host",  "port",      "port",
+                                       "retries", "delay", "delimiter", "timeout"};
+    cr_assert_eq(leat_env_fault_count(env), 8);
+    for (size_t i = 0; i < 8; i++)
         cr_assert(strstr(leat_env_fault(env, i), says[i]), "%s", leat_env_fault(env, i));
     run_end(&r);
     env = run_begin(&r, 1);

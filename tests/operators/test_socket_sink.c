@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdatomic.h>
 
+#include "base/thread.h"
 #include "run.h"
 #include "tcp.h"
 
@@ -292,6 +293,24 @@ Test(socket_sink, cancelling_ends_the_pause_before_a_retry)
     close(fd);
 }
 
+// The system itself gives up after two minutes at the earliest, the test after one.
+Test(socket_sink, a_server_that_does_not_answer_is_given_up_after_the_timeout)
+{
+    run r;
+    uint32_t port = 0;
+    int peers[TCP_DEAF_PEERS], fd = tcp_deaf(&port, peers);
+    leat_socket_sink_options options = {.connect_timeout_ms = 100};
+    int64_t before_ns = leati_clock_ns();
+    leat_write_socket(leat_sequence(run_begin(&r, 1), 1, 2), "127.0.0.1", port, &options);
+    cr_assert_eq(run_execute(&r), LEAT_EIO, "%s", r.failure);
+    cr_assert(strstr(r.failure, ": cannot connect: Connection timed out"), "%s", r.failure);
+    cr_assert(leati_clock_ns() - before_ns >= 100 * 1000000);
+    run_end(&r);
+    for (int i = 0; i < TCP_DEAF_PEERS; i++)
+        close(peers[i]);
+    close(fd);
+}
+
 Test(socket_sink, wrong_arguments_are_faults)
 {
     run r;
@@ -302,9 +321,10 @@ Test(socket_sink, wrong_arguments_are_faults)
     leat_write_socket(in, "host", 65536, NULL);
     leat_write_socket(in, "host", 1, &(leat_socket_sink_options){.max_retries = -2});
     leat_write_socket(in, "host", 1, &(leat_socket_sink_options){.retry_delay_ms = -1});
-    static const char *const says[] = {"host", "port", "port", "retries", "delay"};
-    cr_assert_eq(leat_env_fault_count(env), 5);
-    for (size_t i = 0; i < 5; i++)
+    leat_write_socket(in, "host", 1, &(leat_socket_sink_options){.connect_timeout_ms = -1});
+    static const char *const says[] = {"host", "port", "port", "retries", "delay", "timeout"};
+    cr_assert_eq(leat_env_fault_count(env), 6);
+    for (size_t i = 0; i < 6; i++)
         cr_assert(strstr(leat_env_fault(env, i), says[i]), "%s", leat_env_fault(env, i));
     run_end(&r);
 }
