@@ -7,9 +7,11 @@
 //
 // What is written stands beside the path under a hidden name, `.NAME.leat-XXXXXXXX` in the same
 // directory, and gets its own name when the whole job has come to its end, before the job counts as
-// finished: whoever finds the path finds the whole output, also after a crash of the machine. When
-// the job fails or is cancelled, the hidden file or directory is removed with the job
-// (leat_job_destroy, leat_execute). Only a process that is killed leaves it behind.
+// finished: whoever finds the path finds the whole output, also after a crash of the machine. The
+// outputs of all file sinks of a job are looked at before the first of them gets its name: if one
+// cannot, or its hidden file is not what was written, none does. When the job fails or is
+// cancelled, the hidden file or directory is removed with the job (leat_job_destroy, leat_execute).
+// Only a process that is killed leaves it behind.
 //
 // The streams that come back can be named and the like; they cannot be inputs.
 #ifndef LEAT_FILE_SINK_H
@@ -32,7 +34,7 @@ typedef struct leat_file_sink_options {
     const leat_csv_options *csv; // for LEAT_LINE_CSV; may be NULL
     // Replaces a regular file, or a directory that holds nothing but what such a sink writes
     // (regular files named 1, 2, …). Anything else is refused: other directories, links, devices.
-    // What was there stays until the new output takes its place.
+    // What was there stays until the new output takes its place, and its mode.
     bool overwrite;
     // Leaves out the fsync of files and directory before and after the renaming: faster for small
     // outputs, but after a crash of the machine a file may be there without its contents.
@@ -40,7 +42,8 @@ typedef struct leat_file_sink_options {
 } leat_file_sink_options;
 
 // Writes the records of `in` to `path`, which is copied; `options` may be NULL. Faults: no path or
-// one without a file name, a type that the format cannot write (CSV wants a struct). Errors of the
+// one without a file name, the path of another sink, a type that the format cannot write (CSV wants
+// a struct). A path that is another sink's in a different spelling fails the job. Errors of the
 // files fail the job with the file's name.
 LEAT_API leat_stream *leat_write_file(leat_stream *in, const char *path,
                                       const leat_file_sink_options *options);

@@ -331,6 +331,34 @@ Test(file_sink, when_one_output_cannot_be_put_in_its_place_none_is)
     }
 }
 
+// Nothing tells beforehand that in a directory such as /tmp the file of somebody else cannot be
+// replaced.
+Test(file_sink, what_fails_between_two_renames_says_which_outputs_are_in_place)
+{
+    if (geteuid() != 0)
+        cr_skip_test("only the superuser can make a file of somebody else's");
+    cr_assert(chmod(".", 0777) == 0 && mkdir("shared", 0755) == 0 && chmod("shared", 01777) == 0);
+    spill("shared/out", "old");
+    cr_assert_eq(seteuid(65534), 0);
+    run r;
+    leat_env *env = run_begin(&r, 1);
+    leat_file_sink_options replacing = {.overwrite = true};
+    leat_write_text(leat_sequence(env, 1, 2), "one");
+    leat_write_text(leat_sequence(env, 1, 2), "two");
+    leat_write_file(leat_sequence(env, 1, 2), "shared/out", &replacing);
+    leat_write_text(leat_sequence(env, 1, 2), "four");
+    cr_assert_eq(run_execute(&r), LEAT_EIO, "%s", r.failure);
+    cr_assert(strstr(r.failure, "file (end of the job): cannot rename shared/.out.leat-") &&
+                  strstr(r.failure, " to shared/out: Operation not permitted; in place already: "
+                                    "one, two\n"),
+              "%s", r.failure);
+    run_end(&r);
+    cr_assert_eq(seteuid(0), 0);
+    expect_file("one", "1\n2\n");
+    expect_file("shared/out", "old");
+    cr_assert(count_entries(".") == 3 && count_entries("shared") == 1);
+}
+
 // Removes the hidden file of "two", or the second part in the hidden directory.
 static int remove_hidden(leat_ctx *ctx, const void *in)
 {
