@@ -20,8 +20,8 @@
 
 LEAT_BEGIN_DECLS
 
-// No record is longer than this, in bytes, whatever `source.record-max-size` says (256 MiB unless it
-// is set).
+// The most that `source.record-max-size` can be, in bytes: no record is longer than that setting,
+// which is 256 MiB unless it is set.
 #define LEAT_FILE_RECORD_MAX ((size_t)1 << 30)
 
 // --- formats ---
