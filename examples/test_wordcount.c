@@ -3,7 +3,7 @@
 // the job as a whole.
 //
 //     cc -o test_wordcount test_wordcount.c $(pkg-config --cflags --libs leat) && ./test_wordcount
-#include "wordcount.c"
+#include "wordcount.c" // NOLINT(bugprone-suspicious-include): so that static functions can be called
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -74,7 +74,7 @@ void leati_global_pool_unreserve(leati_global_pool *pool, uint32_t count);
 
 // For tests, on one thread: from now on the `nth` (1: the next) look for a segment, in any local
 // pool, finds none, and `count` in all. 0: none fails.
-void leati_global_pool_refuse(leati_global_pool *pool, uint64_t nth, uint64_t count);
+void leati_global_pool_refuse(leati_global_pool *global, uint64_t nth, uint64_t count);
 
 typedef struct leati_local_pool_options {
     uint32_t minimum; // guaranteed, at least 1

@@ -306,9 +306,9 @@ leat_err leati_harness_find(leat_harness *h, const char *name, leati_node **node
 
 leat_err leat_harness_replace(leat_harness *h, const char *name)
 {
-    leati_node *node;
+    leati_node *node = NULL;
     leat_err err = leati_harness_find(h, name, &node);
-    if (err)
+    if (err || !node)
         return err;
     bool is_sink = node->flags & LEATI_NODE_SINK;
     // The two ends of a loop are a source and a sink as well, but not the user's.
