@@ -3,7 +3,8 @@
 // the job as a whole.
 //
 //     cc -o test_wordcount test_wordcount.c $(pkg-config --cflags --libs leat) && ./test_wordcount
-#include "wordcount.c" // NOLINT(bugprone-suspicious-include): so that static functions can be called
+// Included, so that its static functions can be called.
+#include "wordcount.c" // NOLINT(bugprone-suspicious-include)
 
 #include <stdio.h>
 #include <stdlib.h>

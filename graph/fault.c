@@ -151,6 +151,10 @@ leat_err leati_fault_first(const leat_env *env)
 
 void leat_env_fail(leat_env *env, leat_err err, const char *format, ...)
 {
+    if (!format) {
+        leat_env_fail(env, err, "no reason given");
+        return;
+    }
     va_list args;
     va_start(args, format);
     leati_fault_vadd(env, NULL, err == LEAT_OK ? LEAT_EINVAL : err, format, args);
@@ -165,4 +169,9 @@ void leati_env_run_failed(leat_env *env, leat_err err, const char *format, ...)
     leati_fault_vadd(env, NULL, err, format, args);
     env->checking = false;
     va_end(args);
+}
+
+leat_err leati_fault_built(const leat_env *env)
+{
+    return env->built.out_of_memory || env->built.count ? leati_fault_first(env) : LEAT_OK;
 }

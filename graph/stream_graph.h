@@ -171,6 +171,9 @@ bool leati_type_same_layout(const leat_type *a, const leat_type *b);
 size_t leati_graph_node_count(const leat_env *env);
 leati_node *leati_graph_node(leat_env *env, size_t index);
 
+// The code of the first fault that was made in building, or LEAT_OK; its text is leat_env_fault's
+// first.
+leat_err leati_fault_built(const leat_env *env);
 // Records why a run of the graph went wrong. As what validation finds, it is forgotten by the next
 // check of the graph, so that the environment can be run again.
 void leati_env_run_failed(leat_env *env, leat_err err, const char *format, ...) LEAT_PRINTF(3, 4);

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/thread.h"
+#include "base/utf8.h"
 #include "leat/record.h"
 #include "runtime/execution.h"
 
@@ -287,6 +288,7 @@ void leat_ctx_log(leat_ctx *ctx, leat_log_level level, const char *format, ...)
     va_start(args, format);
     vsnprintf(line + length, sizeof line - (size_t)length, format, args);
     va_end(args);
+    leati_text_clean(line);
     logger->write(logger->user, level, line);
 }
 

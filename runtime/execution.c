@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/thread.h"
+#include "base/utf8.h"
 #include "runtime/metrics.h"
 
 // --- the runtime ---
@@ -80,8 +81,16 @@ static leat_err create_runtime(leat_env *env, uint32_t turn_records, leat_runtim
     return LEAT_OK;
 }
 
+// Settings that were refused are faults; without them the runtime would be another than was asked
+// for. What validation would find in the graph is the job's.
 leat_err leat_runtime_create(leat_env *env, leat_runtime **runtime, char *why, size_t why_size)
 {
+    leat_err err = leati_fault_built(env);
+    if (err) {
+        if (why && why_size)
+            snprintf(why, why_size, "%s", leat_env_fault(env, 0));
+        return err;
+    }
     return create_runtime(env, 0, runtime, why, why_size);
 }
 
@@ -117,6 +126,7 @@ void leati_job_log(const leat_job *job, leat_log_level level, const char *format
     va_start(args, format);
     vsnprintf(line + length, sizeof line - (size_t)length, format, args);
     va_end(args);
+    leati_text_clean(line);
     logger->write(logger->user, level, line);
 }
 

@@ -276,7 +276,8 @@ leat_err leat_harness_advance(leat_harness *h, int64_t ns)
         until_ns = INT64_MAX;
     uint64_t turns = 0;
     leati_service_poll(h->runtime->service);
-    for (;;) {
+    // Of a job that has ended nothing is due but looks at buffers.
+    while (leat_job_get_state(h->job) < LEAT_JOB_FINISHED) {
         // Most of what is due is a look at buffers that nobody has written to.
         if (leati_scheduler_is_ready(h->runtime->scheduler))
             err = run_down(h, &turns);

@@ -14,6 +14,8 @@
 
 static leati_harness_port *find(const leat_harness *h, const char *name, bool is_output)
 {
+    if (!name)
+        return NULL;
     for (leati_harness_port *port = h->ports; port; port = port->next_port)
         if (port->is_output == is_output && strcmp(port->name, name) == 0)
             return port;
@@ -249,6 +251,9 @@ static leati_harness_port *port_for(leat_env *env, const char *call, const char 
         leat_env_fail(env, LEAT_EINVAL, "%s: the environment is not one of a test harness", call);
     else if (!name || !*name)
         leat_env_fail(env, LEAT_EINVAL, "%s: the name is empty", call);
+    else if (h->job)
+        leat_env_fail(env, LEAT_ESTATE, "%s: the job runs already, so \"%s\" comes too late", call,
+                      name);
     else if (find(h, name, is_output))
         leat_env_fail(env, LEAT_EEXIST, "%s: there are two of the name \"%s\"", call, name);
     else if (!(port = make_port(h, name, type, is_output)))
@@ -339,6 +344,8 @@ static leat_err put(leat_harness *h, const char *name, const leat_test_element *
         return err;
     if (port->ended)
         return leati_harness_fail(h, LEAT_ESTATE, "the input \"%s\" has ended", name);
+    if (element->kind == LEAT_ELEMENT_RECORD && !element->record)
+        return leati_harness_fail(h, LEAT_EINVAL, "the record for \"%s\" is NULL", name);
     err = append(port, element);
     if (err)
         return leati_harness_fail(h, err, "no memory for an element of \"%s\"", name);

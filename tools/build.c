@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/strbuf.h"
 #include "tools/compiler.h"
@@ -74,8 +75,12 @@ static leati_exit build_to(const leati_options *options, const char *output)
         .verbose = options->verbose,
         .command = &command,
     });
-    if (status == LEATI_EXIT_OK)
+    if (status == LEATI_EXIT_OK) {
         status = check(options, output);
+        // What is no job file after all is not left lying about.
+        if (status != LEATI_EXIT_OK)
+            unlink(output);
+    }
     if (status == LEATI_EXIT_OK && options->json)
         status = print(&command, output);
     leati_strbuf_fini(&command);

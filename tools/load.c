@@ -136,11 +136,23 @@ static bool check_file(const char *path, reason why)
     return good;
 }
 
+// Whether what was found under a name is a function, or an object of that many bytes.
+static bool is_kind(const void *symbol, unsigned char kind, size_t size)
+{
+    Dl_info info;
+    ElfW(Sym) *entry = NULL;
+    if (!dladdr1(symbol, &info, (void **)&entry, RTLD_DL_SYMENT) || !entry)
+        return true; // the loader does not tell
+    return ELF64_ST_TYPE(entry->st_info) == kind && (size == 0 || entry->st_size == size);
+}
+
 static bool find_job(leati_job_file *file, reason why)
 {
     const uint32_t *abi = dlsym(file->handle, "leat_job_abi");
     if (!abi)
         return refuse(why, "is no job file: it has no leat_job_abi (LEAT_JOB defines it)");
+    if (!is_kind(abi, STT_OBJECT, sizeof *abi))
+        return refuse(why, "is no job file: its leat_job_abi is no uint32_t (LEAT_JOB defines it)");
     if (*abi != LEAT_ABI)
         return refuse(why,
                       "was compiled for interface %u of Leat, and this is interface %u; compile it "
@@ -149,6 +161,9 @@ static bool find_job(leati_job_file *file, reason why)
     void *symbol = dlsym(file->handle, "leat_job_main");
     if (!symbol)
         return refuse(why, "is no job file: it has no leat_job_main (LEAT_JOB defines it)");
+    if (!is_kind(symbol, STT_FUNC, 0))
+        return refuse(why,
+                      "is no job file: its leat_job_main is no function (LEAT_JOB defines it)");
     // ISO C has no conversion from an object pointer to a function pointer; POSIX has.
     memcpy(&file->main, &symbol, sizeof symbol);
     return true;

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
+
 bool leati_style_wanted(int fd)
 {
     const char *refused = getenv("NO_COLOR"), *term = getenv("TERM");
@@ -18,13 +20,16 @@ bool leati_style_wanted(int fd)
 void leati_complain(const char *verb, const char *format, ...)
 {
     bool style = leati_style_wanted(STDERR_FILENO);
+    char *text = NULL;
     va_list args;
-    flockfile(stderr);
-    fprintf(stderr, "%sleat%s%s:%s ", style ? "\033[1;31m" : "", verb ? " " : "", verb ? verb : "",
-            style ? "\033[0m" : "");
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    // It may quote arguments and files, and is one line all the same.
+    if (vasprintf(&text, format, args) < 0)
+        text = NULL;
     va_end(args);
-    putc('\n', stderr);
-    funlockfile(stderr);
+    if (text)
+        leati_text_clean(text);
+    fprintf(stderr, "%sleat%s%s:%s %s\n", style ? "\033[1;31m" : "", verb ? " " : "",
+            verb ? verb : "", style ? "\033[0m" : "", text ? text : "out of memory");
+    free(text);
 }

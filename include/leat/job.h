@@ -11,6 +11,14 @@
 
 #include "leat/env.h"
 
+LEAT_BEGIN_DECLS
+
+// The job function, for programs that are linked with a job file's source: a test calls it with the
+// environment of a harness, say. Not part of the library.
+LEAT_API void leat_job_main(leat_env *env, int argc, char **argv);
+
+LEAT_END_DECLS
+
 // Defines the job function and, beside it, the number of the interface it was compiled against. The
 // arguments are those behind `--`, with the job file's path as argv[0]. It builds the graph only;
 // wrong arguments are reported with leat_env_fail.

@@ -87,18 +87,18 @@ NAMED(type); NAMED(size); NAMED(a); NAMED(b); NAMED(block); NAMED(next); NAMED(r
 NAMED(room); NAMED(decoder); NAMED(hash);
 // clang-format on
 
-static int check(const leat_type *type, const void *record, void *back, size_t size)
+static int check(const leat_type *what, const void *value, void *back, size_t bytes)
 {
     uint8_t wire[512];
-    uint8_t *end = leat_record_encode(type, record, wire, wire + sizeof wire);
+    uint8_t *stop = leat_record_encode(what, value, wire, wire + sizeof wire);
     leat_scratch *scratch;
-    if (leat_type_check(type, NULL) != LEAT_OK || !end || (size_t)(end - wire) != size)
+    if (leat_type_check(what, NULL) != LEAT_OK || !stop || (size_t)(stop - wire) != bytes)
         return 1;
     if (leat_scratch_create(NULL, &scratch) != LEAT_OK)
         return 1;
-    int failed = leat_record_decode(type, wire, size, back, scratch) != LEAT_OK ||
-                 !leat_record_equal(type, record, back) ||
-                 leat_record_hash(type, record) != leat_record_hash(type, back);
+    int failed = leat_record_decode(what, wire, bytes, back, scratch) != LEAT_OK ||
+                 !leat_record_equal(what, value, back) ||
+                 leat_record_hash(what, value) != leat_record_hash(what, back);
     leat_scratch_destroy(&scratch);
     return failed;
 }

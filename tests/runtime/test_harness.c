@@ -317,3 +317,40 @@ Test(harness, the_failure_of_the_job_is_the_result)
     expect_text(h, "out", "1\n2\n");
     leat_harness_destroy(&h);
 }
+
+// --- what is asked for in vain ---
+
+Test(harness, what_is_missing_or_comes_too_late_is_told)
+{
+    leat_harness *h = new_harness(NULL);
+    leat_stream *in = leat_test_input(leat_harness_env(h), "in", NUMBER);
+    leat_stream *out = leat_map(in, twice, NUMBER);
+    leat_test_output(out, "out");
+    cr_expect(leat_harness_count(h, NULL) == 0);
+    cr_expect_null(leat_harness_text(h, NULL));
+    leat_harness_clear(h, NULL);
+    cr_expect(leat_harness_feed(h, "in", NULL) == LEAT_EINVAL);
+    cr_expect(strstr(leat_harness_why(h), "the record for \"in\" is NULL"));
+    feed(h, "in", 1);
+    run_ok(h);
+    expect_text(h, "out", "2\n");
+    leat_test_output(out, "late");
+    cr_expect(leat_harness_count(h, "late") == 0);
+    bool told = false;
+    for (size_t i = 0; i < leat_env_fault_count(leat_harness_env(h)); i++)
+        told |= strstr(leat_env_fault(leat_harness_env(h), i), "\"late\" comes too late") != NULL;
+    cr_expect(told);
+    leat_harness_destroy(&h);
+}
+
+// Of a finished job nothing is due, however far the clock is moved.
+Test(harness, the_clock_of_a_finished_job_moves_at_once)
+{
+    leat_harness *h = new_harness(NULL);
+    leat_test_output(leat_sequence(leat_harness_env(h), 1, 3), "out");
+    run_ok(h);
+    cr_assert(leat_job_get_state(leat_harness_job(h)) == LEAT_JOB_FINISHED);
+    cr_expect(leat_harness_advance(h, INT64_MAX) == LEAT_OK);
+    cr_expect(leat_harness_now_ns(h) == INT64_MAX);
+    leat_harness_destroy(&h);
+}

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,6 +89,42 @@ Test(lazy, what_went_wrong_in_one_run_does_not_hinder_the_next)
     cr_expect_str_eq(leat_env_fault(env, 0), "sink (1/1): not this time");
     cr_expect(leat_execute(env) == LEAT_OK);
     cr_expect(leat_env_fault_count(env) == 0);
+    leat_env_destroy(&env);
+}
+
+// A runtime that is not as it was asked for is none.
+Test(lazy, a_setting_that_was_refused_refuses_the_runtime)
+{
+    leat_env *env = NULL;
+    leat_runtime *runtime = NULL;
+    char why[200] = "";
+    cr_assert(leat_env_create(NULL, &env) == LEAT_OK);
+    leat_env_set(env, "wrkers", "1");
+    cr_expect(leat_runtime_create(env, &runtime, why, sizeof why) == LEAT_ENOENT);
+    cr_expect(!runtime && strstr(why, "wrkers") && strstr(why, "workers"), "%s", why);
+    leat_env_destroy(&env);
+}
+
+static void keep_line(void *user, leat_log_level level, const char *line)
+{
+    snprintf(user, 200, "%s", line);
+}
+
+static int log_rudely(leat_ctx *ctx, const void *in)
+{
+    leat_ctx_log(ctx, LEAT_LOG_WARN, "a\nb\x1b[31m");
+    return 0;
+}
+
+Test(lazy, a_log_line_is_one_line_whatever_is_logged)
+{
+    char line[200] = "";
+    leat_env_options options = {.logger = {keep_line, line, LEAT_LOG_WARN}};
+    leat_env *env = NULL;
+    cr_assert(leat_env_create(&options, &env) == LEAT_OK);
+    leat_sink(leat_sequence(env, 1, 1), log_rudely);
+    cr_expect(leat_execute(env) == LEAT_OK);
+    cr_expect_str_eq(line, "sink (1/1): a?b?[31m");
     leat_env_destroy(&env);
 }
 
