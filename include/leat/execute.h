@@ -15,8 +15,8 @@ typedef struct leat_runtime leat_runtime;
 typedef struct leat_job leat_job;
 
 // Starts threads as configured in `env` ("workers", "memory.network", "memory.segment-size"); the
-// environment is only read and may end earlier. Faults that it has (a setting that was refused, say)
-// are an error: the first one's code. `why` (may be NULL) gets a sentence of at most
+// environment is only read and may end earlier. Faults that it has (a setting that was refused,
+// say) are an error: the first one's code. `why` (may be NULL) gets a sentence of at most
 // `why_size` bytes on failure. LEAT_ENOMEM, LEAT_ETHREAD, LEAT_EINVAL.
 LEAT_API LEAT_MUST_USE leat_err leat_runtime_create(leat_env *env, leat_runtime **runtime,
                                                     char *why, size_t why_size);

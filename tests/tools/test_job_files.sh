@@ -54,6 +54,8 @@ leat_run run "$jobs/empty.so"
 claim 'a shared object without the symbols is refused' refused 3 'no job file' 'leat_job_abi'
 leat_run run "$jobs/no_main.so"
 claim 'a shared object without a job function is refused' refused 3 'no job file' 'leat_job_main'
+leat_run run "$jobs/no_function.so"
+claim 'a job function that is none is refused' refused 3 'no job file' 'leat_job_main is no function'
 leat_run run "$jobs/wrong_abi.so"
 claim 'a job file for another interface is refused before it is called' refused 3 'interface 4242' 'compile it'
 leat_run plan "$jobs/undefined.so"

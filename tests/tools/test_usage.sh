@@ -11,6 +11,9 @@ leat_run rnu "$lines"
 claim 'an unknown verb suggests the nearest' refused 2 '"rnu"' 'did you mean "run"?'
 leat_run -p 4 run "$lines"
 claim 'an option before the verb is explained' refused 2 'leat VERB -p'
+leat_run $'fr\e[31m\nob'
+claim 'what is quoted cannot get at the terminal' refused 2 '"fr?[31m?ob"'
+claim 'and the message is one line' err_lines 1
 leat_run frobnicate
 claim 'a verb near to nothing points to help' refused 2 '"frobnicate"' 'leat help'
 leat_run run
