@@ -86,7 +86,7 @@ static void add_placed(const outputs *all, char *why, size_t why_size)
 
 static leat_err finish_placed(outputs *all, char *why, size_t why_size)
 {
-    char unheard[WHY_SIZE];
+    char unheard[WHY_SIZE] = "";
     leat_err first = LEAT_OK;
     for (output *o = all->first; o; o = o->next) {
         if (!o->placed)
@@ -101,7 +101,7 @@ static leat_err finish_placed(outputs *all, char *why, size_t why_size)
 static leat_err outputs_commit(void *object, char *why, size_t why_size)
 {
     outputs *all = object;
-    char unheard[WHY_SIZE];
+    char unheard[WHY_SIZE] = "";
     leat_err err = LEAT_OK;
     for (output *o = all->first; o && !err; o = o->next)
         err = on_output(o, leati_file_target_prepare, why, why_size);
