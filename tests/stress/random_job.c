@@ -196,7 +196,7 @@ static leat_stream *side_of(leat_stream *parts, const op *o)
 static leat_stream *loop_of(leat_stream *in, const op *o)
 {
     bool own = o->route == BROADCAST || o->route == FORWARD;
-    leat_stream *head = leat_iterate(in, 700);
+    leat_stream *head = leat_iterate(in, 1500);
     leat_parallelism(head, own ? o->parallelism : 1 + (uint32_t)(o->salt % 3));
     leat_stream *body =
         leat_process(head, &(leat_process_fns){.element = loop_fn}, LEAT_TYPE(item));
