@@ -49,8 +49,8 @@ LEAT_JOB(env, argc, argv)
     }
     leat_env_set_name(env, "steps to one");
     leat_stream *walks = leat_map(leat_sequence(env, 1, last), begin, LEAT_TYPE(walk));
-    // The loop ends when nothing has come back for half a second.
-    leat_stream *loop = leat_iterate(walks, 500);
+    // The loop ends when nothing has come back for a second.
+    leat_stream *loop = leat_iterate(walks, 1000);
     leat_stream *arrived = leat_name(leat_process(loop, &stepping, LEAT_TYPE(walk)), "one step");
     leat_close_with(loop, leat_side_output(arrived, &again));
     leat_parallelism(leat_print(leat_project(arrived, "start, steps", NULL)), 1);
