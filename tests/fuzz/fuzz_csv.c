@@ -177,22 +177,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check(&in, (size_t)data[2] + 1);
     return 0;
 }
-
-#ifdef LEAT_FUZZ_STANDALONE
-// Replays the files that are named.
-int main(int argc, char **argv)
-{
-    static uint8_t data[1 << 20];
-    for (int i = 1; i < argc; i++) {
-        FILE *file = fopen(argv[i], "rb");
-        if (!file) {
-            perror(argv[i]);
-            return 1;
-        }
-        size_t size = fread(data, 1, sizeof data, file);
-        fclose(file);
-        LLVMFuzzerTestOneInput(data, size);
-    }
-    return 0;
-}
-#endif

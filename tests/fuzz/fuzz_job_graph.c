@@ -51,26 +51,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     leati_job_graph_destroy(&graph);
     return 0;
 }
-
-#ifdef LEAT_FUZZ_STANDALONE
-static int replay(const char *path)
-{
-    static uint8_t data[1 << 20];
-    FILE *file = fopen(path, "rb");
-    if (!file) {
-        perror(path);
-        return 1;
-    }
-    size_t size = fread(data, 1, sizeof data, file);
-    fclose(file);
-    return LLVMFuzzerTestOneInput(data, size);
-}
-
-int main(int argc, char **argv)
-{
-    int failed = 0;
-    for (int i = 1; i < argc; i++)
-        failed |= replay(argv[i]);
-    return failed;
-}
-#endif
