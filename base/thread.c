@@ -4,7 +4,6 @@
 #include <linux/futex.h>
 #include <signal.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 leat_err leati_thread_start(pthread_t *thread, const char *name, void *(*main)(void *), void *arg)
@@ -50,6 +49,28 @@ void leati_unpark(leati_parker *parker)
 {
     if (atomic_exchange_explicit(&parker->permit, 1, memory_order_acq_rel) == 0)
         leati_futex_wake(&parker->permit);
+}
+
+void leati_cond_init(pthread_cond_t *condition)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+struct timespec leati_deadline(int64_t timeout_ms)
+{
+    struct timespec deadline;
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    deadline.tv_sec += timeout_ms / 1000;
+    deadline.tv_nsec += timeout_ms % 1000 * 1000000;
+    if (deadline.tv_nsec >= 1000000000) {
+        deadline.tv_sec++;
+        deadline.tv_nsec -= 1000000000;
+    }
+    return deadline;
 }
 
 int64_t leati_clock_ns(void)

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "leat/error.h"
 
@@ -29,6 +30,11 @@ void leati_park(leati_parker *parker);
 // At most that long, and perhaps shorter without cause.
 void leati_park_for(leati_parker *parker, int64_t timeout_ms);
 void leati_unpark(leati_parker *parker);
+
+// A condition whose timed waits go by CLOCK_MONOTONIC, and the moment `timeout_ms` (0 or more) from
+// now on that clock.
+void leati_cond_init(pthread_cond_t *condition);
+struct timespec leati_deadline(int64_t timeout_ms);
 
 // CLOCK_MONOTONIC in ns.
 int64_t leati_clock_ns(void);

@@ -8,9 +8,9 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <time.h>
 
 #include "base/alloc.h"
+#include "base/thread.h"
 #include "leat/record.h"
 #include "operators/builder.h"
 #include "runtime/context.h"
@@ -44,28 +44,6 @@ struct leat_collection {
 
 // --- the program's side ---
 
-static void init_condition(pthread_cond_t *condition)
-{
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(condition, &attributes);
-    pthread_condattr_destroy(&attributes);
-}
-
-static struct timespec deadline_after(int64_t timeout_ms)
-{
-    struct timespec deadline;
-    clock_gettime(CLOCK_MONOTONIC, &deadline);
-    deadline.tv_sec += timeout_ms / 1000;
-    deadline.tv_nsec += timeout_ms % 1000 * 1000000;
-    if (deadline.tv_nsec >= 1000000000) {
-        deadline.tv_sec++;
-        deadline.tv_nsec -= 1000000000;
-    }
-    return deadline;
-}
-
 leat_err leat_collection_create(const leat_collection_options *options,
                                 leat_collection **collection)
 {
@@ -82,8 +60,8 @@ leat_err leat_collection_create(const leat_collection_options *options,
     c->fail_when_full = options->fail_when_full;
     c->last = &c->first;
     pthread_mutex_init(&c->lock, NULL);
-    init_condition(&c->filled);
-    init_condition(&c->room);
+    leati_cond_init(&c->filled);
+    leati_cond_init(&c->room);
     *collection = c;
     return LEAT_OK;
 }
@@ -109,7 +87,7 @@ void leat_collection_destroy(leat_collection **collection)
 
 leat_err leat_collection_next(leat_collection *c, int64_t timeout_ms, const void **record)
 {
-    struct timespec deadline = deadline_after(timeout_ms > 0 ? timeout_ms : 0);
+    struct timespec deadline = leati_deadline(timeout_ms > 0 ? timeout_ms : 0);
     bool timed_out = timeout_ms == 0;
     pthread_mutex_lock(&c->lock);
     while (!c->first && !c->ended && !timed_out)
@@ -220,7 +198,7 @@ static bool append_when_room(collect_operator *op, item *i)
     pthread_mutex_lock(&c->lock);
     bool fits;
     while (!(fits = fits_locked(c, i)) && !leat_ctx_cancelled(op->base.ctx)) {
-        struct timespec deadline = deadline_after(POLL_MS);
+        struct timespec deadline = leati_deadline(POLL_MS);
         pthread_cond_timedwait(&c->room, &c->lock, &deadline);
     }
     if (fits)

@@ -6,7 +6,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -165,11 +164,7 @@ static void init_locks(leat_job *job)
     pthread_mutex_init(&job->print_lock, NULL);
     pthread_mutex_init(&job->shared_lock, NULL);
     pthread_mutex_init(&job->lock, NULL);
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&job->ended, &attributes);
-    pthread_condattr_destroy(&attributes);
+    leati_cond_init(&job->ended);
 }
 
 leat_err leat_start(leat_runtime *runtime, leat_env *env, leat_job **out)
@@ -334,14 +329,7 @@ leat_err leat_job_wait(leat_job *job, int64_t timeout_ms)
 {
     if (job->runtime->turn_records)
         return wait_stepped(job);
-    struct timespec deadline;
-    clock_gettime(CLOCK_MONOTONIC, &deadline);
-    deadline.tv_sec += timeout_ms / 1000;
-    deadline.tv_nsec += timeout_ms % 1000 * 1000000;
-    if (deadline.tv_nsec >= 1000000000) {
-        deadline.tv_sec++;
-        deadline.tv_nsec -= 1000000000;
-    }
+    struct timespec deadline = leati_deadline(timeout_ms > 0 ? timeout_ms : 0);
     pthread_mutex_lock(&job->lock);
     int timed_out = 0;
     while (!job->done && !timed_out)
