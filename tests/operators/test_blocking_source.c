@@ -490,36 +490,9 @@ Test(blocking_source, it_may_look_whether_the_job_is_cancelled)
 
 // --- allocations that fail ---
 
-typedef struct stingy {
-    _Atomic int64_t left;   // calls until the one that fails
-    _Atomic int64_t living; // blocks
-} stingy;
-
-static void *stingy_reallocate(void *user, void *ptr, size_t size)
+static leat_err scarce_job(const leat_allocator *allocator, char *why, size_t why_size)
 {
-    stingy *s = user;
-    if (atomic_fetch_sub(&s->left, 1) == 0)
-        return NULL;
-    void *block = realloc(ptr, size);
-    s->living += block && !ptr;
-    return block;
-}
-
-static void *stingy_allocate(void *user, size_t size)
-{
-    return stingy_reallocate(user, NULL, size);
-}
-
-static void stingy_release(void *user, void *ptr)
-{
-    ((stingy *)user)->living -= ptr != NULL;
-    free(ptr);
-}
-
-static leat_err scarce_job(stingy *s, char *why, size_t why_size)
-{
-    leat_allocator allocator = {stingy_allocate, stingy_reallocate, stingy_release, s};
-    leat_env_options options = {.allocator = &allocator};
+    leat_env_options options = {.allocator = allocator};
     leat_env *env;
     snprintf(why, why_size, "no environment");
     leat_err err = leat_env_create(&options, &env);
@@ -539,19 +512,19 @@ static leat_err scarce_job(stingy *s, char *why, size_t why_size)
 Test(blocking_source, any_allocation_may_fail)
 {
     bool while_emitting = false;
-    for (int64_t n = 0;; n++) {
-        stingy s = {.left = n};
+    for (uint64_t n = 1, failed = 1; failed; n++) {
+        leat_test_allocator *scarce;
         char why[1200];
-        leat_err err = scarce_job(&s, why, sizeof why);
-        cr_assert(s.living == 0, "allocation %" PRId64 ": %" PRId64 " blocks are left", n,
-                  s.living);
-        if (s.left >= 0) {
-            cr_assert(!err && n > 50);
-            break;
-        }
+        cr_assert_eq(leat_test_allocator_create(NULL, &scarce), LEAT_OK);
+        leat_test_allocator_fail(scarce, n, 1);
+        leat_err err = scarce_job(leat_test_allocator_hook(scarce), why, sizeof why);
+        failed = leat_test_allocator_failed(scarce);
+        cr_assert(leat_test_allocator_live(scarce) == 0, "allocation %" PRIu64, n);
+        leat_test_allocator_destroy(&scarce);
+        cr_assert(failed || (!err && n > 50));
         if (!err)
             continue; // it could do without
-        cr_assert(err == LEAT_ENOMEM && why[0], "allocation %" PRId64 ": %s", n,
+        cr_assert(err == LEAT_ENOMEM && why[0], "allocation %" PRIu64 ": %s", n,
                   leat_err_name(err));
         while_emitting = while_emitting || strstr(why, "sensor (1/1): emitting a record: ");
     }

@@ -465,36 +465,9 @@ Test(file_sink, options_are_copied)
 
 // --- allocations that fail ---
 
-typedef struct stingy {
-    _Atomic int64_t left;   // calls until the one that fails
-    _Atomic int64_t living; // blocks
-} stingy;
-
-static void *stingy_reallocate(void *user, void *ptr, size_t size)
+static leat_err scarce_job(const leat_allocator *allocator)
 {
-    stingy *s = user;
-    if (atomic_fetch_sub(&s->left, 1) == 0)
-        return NULL;
-    void *block = realloc(ptr, size);
-    s->living += block && !ptr;
-    return block;
-}
-
-static void *stingy_allocate(void *user, size_t size)
-{
-    return stingy_reallocate(user, NULL, size);
-}
-
-static void stingy_release(void *user, void *ptr)
-{
-    ((stingy *)user)->living -= ptr != NULL;
-    free(ptr);
-}
-
-static leat_err scarce_job(stingy *s)
-{
-    leat_allocator allocator = {stingy_allocate, stingy_reallocate, stingy_release, s};
-    leat_env_options options = {.allocator = &allocator};
+    leat_env_options options = {.allocator = allocator};
     leat_env *env;
     leat_err err = leat_env_create(&options, &env);
     if (err)
@@ -515,17 +488,18 @@ static leat_err scarce_job(stingy *s)
 
 Test(file_sink, any_allocation_may_fail)
 {
-    for (int64_t n = 0;; n++) {
-        stingy s = {.left = n};
-        leat_err err = scarce_job(&s);
-        cr_assert(s.living == 0, "allocation %" PRId64 ": %" PRId64 " blocks are left", n,
-                  s.living);
-        cr_assert_eq(count_entries("."), err ? 0 : 2, "allocation %" PRId64, n);
-        if (s.left >= 0) {
-            cr_assert(!err && n > 50);
-            break;
-        }
-        cr_assert(!err || err == LEAT_ENOMEM, "allocation %" PRId64 ": %s", n, leat_err_name(err));
+    for (uint64_t n = 1, failed = 1; failed; n++) {
+        leat_test_allocator *scarce;
+        cr_assert_eq(leat_test_allocator_create(NULL, &scarce), LEAT_OK);
+        leat_test_allocator_fail(scarce, n, 1);
+        leat_err err = scarce_job(leat_test_allocator_hook(scarce));
+        failed = leat_test_allocator_failed(scarce);
+        cr_assert(leat_test_allocator_live(scarce) == 0, "allocation %" PRIu64, n);
+        leat_test_allocator_destroy(&scarce);
+        cr_assert_eq(count_entries("."), err ? 0 : 2, "allocation %" PRIu64, n);
+        cr_assert(!err || (failed && err == LEAT_ENOMEM), "allocation %" PRIu64 ": %s", n,
+                  leat_err_name(err));
+        cr_assert(failed || n > 50);
         if (err)
             continue; // it could do without otherwise
         leave_outputs();

@@ -128,37 +128,6 @@ Test(file_splits, many_directories_are_each_met_once)
     cr_assert_str_eq(text, expected);
 }
 
-// The n-th allocation fails.
-typedef struct meter {
-    size_t left, alive;
-} meter;
-
-static void *meter_allocate(void *user, size_t size)
-{
-    meter *m = user;
-    if (m->left == 0)
-        return NULL;
-    m->left--;
-    m->alive++;
-    return malloc(size);
-}
-
-static void *meter_reallocate(void *user, void *ptr, size_t size)
-{
-    meter *m = user;
-    if (m->left == 0)
-        return NULL;
-    m->left--;
-    m->alive += !ptr;
-    return realloc(ptr, size);
-}
-
-static void meter_release(void *user, void *ptr)
-{
-    ((meter *)user)->alive -= ptr != NULL;
-    free(ptr);
-}
-
 Test(file_splits, any_allocation_may_fail)
 {
     char path[100], why[100];
@@ -174,18 +143,21 @@ Test(file_splits, any_allocation_may_fail)
         leat_err err = LEAT_ENOMEM;
         size_t n = 0;
         for (; err != LEAT_OK; n++) {
-            meter m = {.left = n};
-            leat_allocator allocator = {meter_allocate, meter_reallocate, meter_release, &m};
+            leat_test_allocator *scarce;
+            cr_assert_eq(leat_test_allocator_create(NULL, &scarce), LEAT_OK);
+            // From there on all fail.
+            leat_test_allocator_fail(scarce, n + 1, UINT64_MAX);
             leati_file_splits *splits;
             leati_file_rules rules = {.paths = paths, .path_count = 2, .watch_interval_ms = watch};
             leati_file_listing listing = {.why = why, .why_size = sizeof why};
-            err = leati_file_splits_create(&allocator, 10, &splits);
+            err = leati_file_splits_create(leat_test_allocator_hook(scarce), 10, &splits);
             if (err == LEAT_OK) {
                 err = leati_file_splits_start(splits, &rules, &listing, 0);
                 leati_file_splits_destroy(&splits);
             }
             cr_assert(err == LEAT_OK || err == LEAT_ENOMEM);
-            cr_assert_eq(m.alive, 0);
+            cr_assert_eq(leat_test_allocator_live(scarce), 0);
+            leat_test_allocator_destroy(&scarce);
         }
         cr_assert(n > 80);
     }
