@@ -34,7 +34,7 @@ typedef struct work {
     text_shape shape;
     char *text;
     size_t size;
-    char path[64]; // of a file with the text; "" when there is none
+    char path[512]; // of a file with the text; "" when there is none
 } work;
 
 // --- the text ------------------------------------------------------------------------------------
@@ -69,7 +69,8 @@ static size_t write_line(text_shape shape, const reading *r, const char *degrees
 // The file for the job; it is read often enough to stay in the memory of the system.
 static int write_file(work *w)
 {
-    snprintf(w->path, sizeof w->path, "/tmp/leat-bench-XXXXXX");
+    const char *folder = getenv("TMPDIR");
+    snprintf(w->path, sizeof w->path, "%s/leat-bench-XXXXXX", folder && *folder ? folder : "/tmp");
     int fd = mkstemp(w->path);
     size_t written = 0;
     while (fd >= 0 && written < w->size) {
