@@ -16,39 +16,11 @@
 #include <unistd.h>
 
 #include "leat/leat.h"
+#include "seeded.h"
 
-enum { STALL_SECONDS = 60, MOST = 5000 };
+enum { MOST = 5000 };
 
-static uint64_t seed_now, random_now;
-static _Atomic int64_t deadline_s;
 static char output[64];
-
-static _Noreturn void wrong(const char *what, int64_t a, int64_t b)
-{
-    fprintf(stderr, "seed %" PRIu64 ": %s (%" PRId64 ", %" PRId64 ")\n", seed_now, what, a, b);
-    abort();
-}
-
-static uint32_t below(uint32_t bound)
-{
-    random_now = random_now * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(random_now >> 33) % bound;
-}
-
-static int64_t clock_s(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec;
-}
-
-static void *watchdog(void *arg)
-{
-    while (clock_s() <= atomic_load(&deadline_s))
-        sleep(1);
-    wrong("no end", STALL_SECONDS, 0);
-    return arg;
-}
 
 // What becomes of a job; each but the first at a random index.
 typedef enum fate { ENDS, FAILS, CANCELLED } fate;
@@ -180,13 +152,10 @@ int main(int argc, char **argv)
     if (!mkdtemp(folder))
         wrong("no folder", 0, 0);
     snprintf(output, sizeof output, "%s/out", folder);
-    atomic_store(&deadline_s, clock_s() + STALL_SECONDS);
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, watchdog, NULL) != 0 || pthread_detach(thread) != 0)
-        wrong("no watchdog", 0, 0);
+    start_watchdog();
     do {
         random_now = seed_now = seed + (uint64_t)rounds;
-        atomic_store(&deadline_s, clock_s() + STALL_SECONDS);
+        feed_watchdog();
         round_of();
         rounds++;
     } while (clock_s() < end_s);

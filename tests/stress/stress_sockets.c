@@ -19,43 +19,9 @@
 #include <unistd.h>
 
 #include "leat/leat.h"
+#include "seeded.h"
 
-enum { STALL_SECONDS = 60, MOST = 20000 };
-
-static uint64_t seed_now, random_now;
-static _Atomic int64_t deadline_s;
-
-static _Noreturn void wrong(const char *what, int64_t a, int64_t b)
-{
-    fprintf(stderr, "seed %" PRIu64 ": %s (%" PRId64 ", %" PRId64 ")\n", seed_now, what, a, b);
-    abort();
-}
-
-static uint32_t next_random(uint64_t *state, uint32_t bound)
-{
-    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(*state >> 33) % bound;
-}
-
-static uint32_t below(uint32_t bound)
-{
-    return next_random(&random_now, bound);
-}
-
-static int64_t clock_s(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec;
-}
-
-static void *watchdog(void *arg)
-{
-    while (clock_s() <= atomic_load(&deadline_s))
-        sleep(1);
-    wrong("no end", STALL_SECONDS, 0);
-    return arg;
-}
+enum { MOST = 20000 };
 
 // --- the relay ---
 
@@ -227,13 +193,10 @@ int main(int argc, char **argv)
     int64_t seconds = argc > 1 ? strtoll(argv[1], NULL, 10) : 5;
     uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     int64_t end_s = clock_s() + seconds, rounds = 0;
-    atomic_store(&deadline_s, clock_s() + STALL_SECONDS);
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, watchdog, NULL) != 0 || pthread_detach(thread) != 0)
-        wrong("no watchdog", 0, 0);
+    start_watchdog();
     do {
         random_now = seed_now = seed + (uint64_t)rounds;
-        atomic_store(&deadline_s, clock_s() + STALL_SECONDS);
+        feed_watchdog();
         round_of();
         rounds++;
     } while (clock_s() < end_s);

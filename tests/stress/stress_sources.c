@@ -18,38 +18,9 @@
 #include <unistd.h>
 
 #include "leat/leat.h"
+#include "seeded.h"
 
-enum { STALL_SECONDS = 60, MAX_SUBTASKS = 3 };
-
-static uint64_t seed_now, random_now;
-static _Atomic int64_t deadline_s;
-
-static _Noreturn void wrong(const char *what, int64_t a, int64_t b)
-{
-    fprintf(stderr, "seed %" PRIu64 ": %s (%" PRId64 ", %" PRId64 ")\n", seed_now, what, a, b);
-    abort();
-}
-
-static uint32_t below(uint32_t bound)
-{
-    random_now = random_now * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(random_now >> 33) % bound;
-}
-
-static int64_t clock_s(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec;
-}
-
-static void *watchdog(void *arg)
-{
-    while (clock_s() <= atomic_load(&deadline_s))
-        sleep(1);
-    wrong("no end", STALL_SECONDS, 0);
-    return arg;
-}
+enum { MAX_SUBTASKS = 3 };
 
 // What a job shares with its functions.
 typedef struct shared {
@@ -225,12 +196,9 @@ int main(int argc, char **argv)
     seed_now = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     int64_t end_s = clock_s() + seconds;
     uint64_t jobs = 0;
-    pthread_t dog;
-    atomic_store(&deadline_s, clock_s() + STALL_SECONDS);
-    if (pthread_create(&dog, NULL, watchdog, NULL))
-        return 1;
+    start_watchdog();
     for (; clock_s() <= end_s; seed_now++, jobs++) {
-        atomic_store(&deadline_s, clock_s() + STALL_SECONDS);
+        feed_watchdog();
         random_now = seed_now * UINT64_C(0x9e3779b97f4a7c15);
         run_job();
     }

@@ -22,39 +22,11 @@
 #include <zlib.h>
 
 #include "leat/leat.h"
+#include "seeded.h"
 
-enum { STALL_SECONDS = 60, FILES = 12, NUMBERS = 1 << 20 };
+enum { FILES = 12, NUMBERS = 1 << 20 };
 
-static uint64_t seed_now, random_now;
 static bool has_birth; // the file system keeps the time
-static _Atomic int64_t deadline_s;
-
-static _Noreturn void wrong(const char *what, int64_t a, int64_t b)
-{
-    fprintf(stderr, "seed %" PRIu64 ": %s (%" PRId64 ", %" PRId64 ")\n", seed_now, what, a, b);
-    abort();
-}
-
-static uint32_t below(uint32_t bound)
-{
-    random_now = random_now * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(random_now >> 33) % bound;
-}
-
-static int64_t clock_s(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec;
-}
-
-static void *watchdog(void *arg)
-{
-    while (clock_s() <= atomic_load(&deadline_s))
-        sleep(1);
-    wrong("no end", STALL_SECONDS, 0);
-    return arg;
-}
 
 static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *where)
 {
@@ -215,10 +187,7 @@ int main(int argc, char **argv)
     int64_t seconds = argc > 1 ? strtoll(argv[1], NULL, 10) : 5;
     seed_now = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     int64_t end_s = clock_s() + seconds;
-    pthread_t dog;
-    atomic_store(&deadline_s, clock_s() + STALL_SECONDS);
-    if (pthread_create(&dog, NULL, watchdog, NULL) != 0)
-        return 1;
+    start_watchdog();
     struct statx status;
     has_birth =
         statx(AT_FDCWD, "/tmp", 0, STATX_BTIME, &status) == 0 && status.stx_mask & STATX_BTIME;
@@ -234,7 +203,7 @@ int main(int argc, char **argv)
         run_job(folder);
         if (nftw(folder, remove_one, 20, FTW_DEPTH | FTW_PHYS) != 0)
             wrong("nftw", errno, 0);
-        atomic_store(&deadline_s, clock_s() + STALL_SECONDS);
+        feed_watchdog();
     }
     printf("%" PRIu64 " jobs up to seed %" PRIu64 "\n", jobs, seed_now - 1);
     return 0;
