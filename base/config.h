@@ -37,7 +37,34 @@
     K(SOURCE_RECORD_MAX, "source.record-max-size", SIZE, 268435456, 1048576, 1073741824, \
       "longest record of a file, as it stands there") \
     K(FEEDBACK_MEMORY, "iteration.feedback-memory", SIZE, 67108864, 4096, 1099511627776, \
-      "what may wait on its way back in a loop, in each subtask")
+      "what may wait on its way back in a loop, in each subtask") \
+    K(BROADCAST_MEMORY, "broadcast.memory", SIZE, 67108864, 4096, 1099511627776, \
+      "what the records of one broadcast variable may take, in each subtask") \
+    K(SLOTS, "taskmanager.slots", COUNT, 1, 1, 4096, "slots that a task manager offers") \
+    K(CONNECT_TIMEOUT, "taskmanager.connect-timeout", DURATION, 10000, 100, 3600000, \
+      "how long the task managers of a job may take to reach each other") \
+    K(ARTIFACT_CACHE, "taskmanager.artifact-cache", SIZE, 1073741824, 65536, 1099511627776, \
+      "job files and cached files that a task manager keeps when no job uses them") \
+    K(CANCEL_TIMEOUT, "taskmanager.cancel-timeout", DURATION, 180000, 100, 86400000, \
+      "how long tasks may take to stop before their task manager ends itself") \
+    K(REGISTRATION_TIMEOUT, "taskmanager.registration-timeout", DURATION, 300000, 100, 86400000, \
+      "how long a task manager looks for its job manager before it gives up") \
+    K(HEARTBEAT_INTERVAL, "cluster.heartbeat-interval", DURATION, 1000, 20, 3600000, \
+      "time between two signs of life of a process") \
+    K(HEARTBEAT_TIMEOUT, "cluster.heartbeat-timeout", DURATION, 5000, 100, 86400000, \
+      "silence after which a process counts as lost") \
+    K(SLOT_TIMEOUT, "cluster.slot-timeout", DURATION, 300000, 0, 86400000, \
+      "how long a job waits for its slots") \
+    K(JOBS_KEPT, "cluster.jobs-kept", COUNT, 100, 0, 1000000, \
+      "jobs that have ended and can still be asked about") \
+    K(JOBS_MAX, "cluster.jobs-max", COUNT, 1000, 1, 1000000, \
+      "jobs that have not ended; more are refused") \
+    K(JOB_OUTPUT, "cluster.job-output", SIZE, 16777216, 4096, 1099511627776, \
+      "what is kept of the output of a job that no client waits for") \
+    K(ARTIFACT_STORE, "cluster.artifact-store", SIZE, 4294967296, 65536, 1099511627776, \
+      "job files and cached files that a job manager takes in") \
+    K(ARTIFACT_MAX, "cluster.artifact-max-size", SIZE, 1073741824, 4096, 1099511627776, \
+      "largest of these files")
 // clang-format on
 
 typedef enum leati_config_key {

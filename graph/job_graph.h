@@ -4,6 +4,7 @@
 #ifndef LEATI_GRAPH_JOB_GRAPH_H
 #define LEATI_GRAPH_JOB_GRAPH_H
 
+#include "base/export.h"
 #include "graph/stream_graph.h"
 #include "leat/plan.h"
 
@@ -63,37 +64,41 @@ typedef struct leati_job_graph {
 
 // Validates the stream graph and chains it. Faults are recorded with the environment, all of them;
 // the first one's code is returned.
-LEAT_MUST_USE leat_err leati_job_graph_create(leat_env *env, leati_job_graph **graph);
-void leati_job_graph_destroy(leati_job_graph **graph);
+LEATI_SHARED LEAT_MUST_USE leat_err leati_job_graph_create(leat_env *env, leati_job_graph **graph);
+LEATI_SHARED void leati_job_graph_destroy(leati_job_graph **graph);
 
 // The msgpack form. Encoding transfers a buffer to the caller (leati_free with the graph's
 // allocator). Decoding refuses anything that is malformed or not a valid job graph (indices,
 // cycles, trees), with a reason in `why`; a decoded graph holds no pointers to user code.
-LEAT_MUST_USE leat_err leati_job_graph_encode(const leati_job_graph *graph, uint8_t **bytes,
-                                              size_t *size);
-LEAT_MUST_USE leat_err leati_job_graph_decode(const leat_allocator *allocator, const uint8_t *bytes,
-                                              size_t size, leati_job_graph **graph, char *why,
-                                              size_t why_size);
+LEATI_SHARED LEAT_MUST_USE leat_err leati_job_graph_encode(const leati_job_graph *graph,
+                                                           uint8_t **bytes, size_t *size);
+LEATI_SHARED LEAT_MUST_USE leat_err leati_job_graph_decode(const leat_allocator *allocator,
+                                                           const uint8_t *bytes, size_t size,
+                                                           leati_job_graph **graph, char *why,
+                                                           size_t why_size);
 
 // A picture of the graph as LEAT_PLAN_*; `*text` is freed with leati_free of `allocator`.
-LEAT_MUST_USE leat_err leati_job_graph_picture(const leati_job_graph *graph,
-                                               leat_plan_format format,
-                                               const leat_allocator *allocator, char **text);
+LEATI_SHARED LEAT_MUST_USE leat_err leati_job_graph_picture(const leati_job_graph *graph,
+                                                            leat_plan_format format,
+                                                            const leat_allocator *allocator,
+                                                            char **text);
 
 // The word for a partitioner in pictures: "FORWARD", "HASH" …; static storage.
-const char *leati_partitioner_name(leati_partitioner partitioner);
+LEATI_SHARED const char *leati_partitioner_name(leati_partitioner partitioner);
 
 // All subtasks of all vertices.
-uint64_t leati_job_graph_tasks(const leati_job_graph *graph);
+LEATI_SHARED uint64_t leati_job_graph_tasks(const leati_job_graph *graph);
 // Slots that the job needs: the sum over sharing groups of the largest parallelism in each.
-uint32_t leati_job_graph_slots(const leati_job_graph *graph);
+LEATI_SHARED uint32_t leati_job_graph_slots(const leati_job_graph *graph);
 
 // Pointwise wiring of one exchange with U producers and D consumers: the consumers [*first, *first
 // + *count) that producer `index` feeds. All-to-all partitioners give all D.
-void leati_edge_consumers(leati_partitioner partitioner, uint32_t producers, uint32_t consumers,
-                          uint32_t index, uint32_t *first, uint32_t *count);
+LEATI_SHARED void leati_edge_consumers(leati_partitioner partitioner, uint32_t producers,
+                                       uint32_t consumers, uint32_t index, uint32_t *first,
+                                       uint32_t *count);
 // The producers that consumer `index` reads.
-void leati_edge_producers(leati_partitioner partitioner, uint32_t producers, uint32_t consumers,
-                          uint32_t index, uint32_t *first, uint32_t *count);
+LEATI_SHARED void leati_edge_producers(leati_partitioner partitioner, uint32_t producers,
+                                       uint32_t consumers, uint32_t index, uint32_t *first,
+                                       uint32_t *count);
 
 #endif

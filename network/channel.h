@@ -24,6 +24,7 @@
 #ifndef LEATI_NETWORK_CHANNEL_H
 #define LEATI_NETWORK_CHANNEL_H
 
+#include "base/export.h"
 #include "network/element.h"
 #include "network/segment.h"
 #include "network/spool.h"
@@ -35,49 +36,52 @@ typedef struct leati_gate leati_gate;
 
 // `pool`, the producer's, is poked when the channel drains. `max_segments` only sizes the ring
 // (with `overdraft` and room for events beside).
-LEAT_MUST_USE leat_err leati_channel_create(const leat_allocator *allocator, leati_local_pool *pool,
-                                            uint32_t max_segments, uint32_t overdraft,
-                                            leati_channel **channel);
+LEATI_SHARED LEAT_MUST_USE leat_err leati_channel_create(const leat_allocator *allocator,
+                                                         leati_local_pool *pool,
+                                                         uint32_t max_segments, uint32_t overdraft,
+                                                         leati_channel **channel);
 // Makes it a channel of a blocking exchange: its bytes come from the spool, as channel `index` of
 // it, once that is complete; only events are queued. Before the tasks start.
-void leati_channel_set_spool(leati_channel *channel, leati_spool *spool, uint32_t index);
+LEATI_SHARED void leati_channel_set_spool(leati_channel *channel, leati_spool *spool,
+                                          uint32_t index);
 // Releases what is still queued. Both ends must have ended.
-void leati_channel_destroy(leati_channel **channel);
+LEATI_SHARED void leati_channel_destroy(leati_channel **channel);
 // Slots that are free now for segments (some are kept for events).
-uint32_t leati_channel_room(const leati_channel *channel);
+LEATI_SHARED uint32_t leati_channel_room(const leati_channel *channel);
 // Slots that are free now for events.
-uint32_t leati_channel_event_room(const leati_channel *channel);
+LEATI_SHARED uint32_t leati_channel_event_room(const leati_channel *channel);
 // Slots in use: compared with max-buffers-per-channel before a record is started.
-uint32_t leati_channel_length(const leati_channel *channel);
+LEATI_SHARED uint32_t leati_channel_length(const leati_channel *channel);
 // Queues a segment, unfinished or not; the reference is transferred. There must be room. Does not
 // notify.
-void leati_channel_add_segment(leati_channel *channel, leati_segment *segment);
+LEATI_SHARED void leati_channel_add_segment(leati_channel *channel, leati_segment *segment);
 // Queues an event and notifies; all segments before it must be finished. There must be room;
 // priority events need none, but at most 16 may wait.
-void leati_channel_add_event(leati_channel *channel, const leati_event *event);
+LEATI_SHARED void leati_channel_add_event(leati_channel *channel, const leati_event *event);
 // Makes what is published visible now: after finishing a segment, or as a flush. Any thread.
-void leati_channel_notify(leati_channel *channel);
+LEATI_SHARED void leati_channel_notify(leati_channel *channel);
 
 // --- consumer ---
 
 // A gate is one input of a task: channels in any number, served round robin. `waiter` is the
 // consuming task.
-LEAT_MUST_USE leat_err leati_gate_create(const leat_allocator *allocator, leati_waiter *waiter,
-                                         uint32_t channels, leati_gate **gate);
-void leati_gate_destroy(leati_gate **gate);
+LEATI_SHARED LEAT_MUST_USE leat_err leati_gate_create(const leat_allocator *allocator,
+                                                      leati_waiter *waiter, uint32_t channels,
+                                                      leati_gate **gate);
+LEATI_SHARED void leati_gate_destroy(leati_gate **gate);
 // Before the tasks start. `index` < channels.
-void leati_gate_attach(leati_gate *gate, uint32_t index, leati_channel *channel);
-uint32_t leati_channel_index(const leati_channel *channel);
+LEATI_SHARED void leati_gate_attach(leati_gate *gate, uint32_t index, leati_channel *channel);
+LEATI_SHARED uint32_t leati_channel_index(const leati_channel *channel);
 
 // The next channel that has or may have data, or NULL: then the consumer will be woken by the next
 // publication. After reading some of it the consumer must call leati_gate_done before it polls
 // again.
-leati_channel *leati_gate_poll(leati_gate *gate);
+LEATI_SHARED leati_channel *leati_gate_poll(leati_gate *gate);
 // `more`: the channel was left with unread data and goes to the end of the line; otherwise it
 // leaves the line, unless something has come in the meantime.
-void leati_gate_done(leati_gate *gate, leati_channel *channel, bool more);
+LEATI_SHARED void leati_gate_done(leati_gate *gate, leati_channel *channel, bool more);
 // Whether any channel is in line. Consumer.
-bool leati_gate_has_data(const leati_gate *gate);
+LEATI_SHARED bool leati_gate_has_data(const leati_gate *gate);
 
 // What stands at a channel's head.
 typedef enum leati_chunk_kind {
@@ -98,8 +102,8 @@ typedef struct leati_chunk {
 // Looks at what comes next. Priority events first. May give what is committed in a segment that is
 // still being filled. Segments that have been read to their finished
 // end are released here.
-leati_chunk_kind leati_channel_peek(leati_channel *channel, leati_chunk *chunk);
+LEATI_SHARED leati_chunk_kind leati_channel_peek(leati_channel *channel, leati_chunk *chunk);
 // Consumes bytes of the chunk just peeked. Data stays valid until the next peek.
-void leati_channel_advance(leati_channel *channel, uint32_t size);
+LEATI_SHARED void leati_channel_advance(leati_channel *channel, uint32_t size);
 
 #endif

@@ -22,6 +22,7 @@
 
 #include <stdatomic.h>
 
+#include "base/export.h"
 #include "leat/alloc.h"
 #include "leat/error.h"
 
@@ -59,22 +60,24 @@ typedef struct leati_waiter {
 } leati_waiter;
 
 // Segments of 64 bytes to 2 GiB; LEAT_EINVAL, LEAT_ENOMEM.
-LEAT_MUST_USE leat_err leati_global_pool_create(const leat_allocator *allocator,
-                                                size_t segment_size, uint32_t count,
-                                                leati_global_pool **pool);
+LEATI_SHARED LEAT_MUST_USE leat_err leati_global_pool_create(const leat_allocator *allocator,
+                                                             size_t segment_size, uint32_t count,
+                                                             leati_global_pool **pool);
 // All local pools must have gone.
-void leati_global_pool_destroy(leati_global_pool **pool);
-size_t leati_global_pool_segment_size(const leati_global_pool *pool);
+LEATI_SHARED void leati_global_pool_destroy(leati_global_pool **pool);
+LEATI_SHARED size_t leati_global_pool_segment_size(const leati_global_pool *pool);
 // Segments in all, and those not promised to any local pool as its minimum. Any thread.
-void leati_global_pool_counts(leati_global_pool *pool, uint32_t *total, uint32_t *unreserved);
+LEATI_SHARED void leati_global_pool_counts(leati_global_pool *pool, uint32_t *total,
+                                           uint32_t *unreserved);
 // Promises `count` segments for pools that are going to be created, all or nothing: LEAT_ENOBUFS.
 // The local pools created with `reserved` take their minimum out of the promise.
-LEAT_MUST_USE leat_err leati_global_pool_reserve(leati_global_pool *pool, uint32_t count);
-void leati_global_pool_unreserve(leati_global_pool *pool, uint32_t count);
+LEATI_SHARED LEAT_MUST_USE leat_err leati_global_pool_reserve(leati_global_pool *pool,
+                                                              uint32_t count);
+LEATI_SHARED void leati_global_pool_unreserve(leati_global_pool *pool, uint32_t count);
 
 // For tests, on one thread: from now on the `nth` (1: the next) look for a segment, in any local
 // pool, finds none, and `count` in all. 0: none fails.
-void leati_global_pool_refuse(leati_global_pool *global, uint64_t nth, uint64_t count);
+LEATI_SHARED void leati_global_pool_refuse(leati_global_pool *global, uint64_t nth, uint64_t count);
 
 typedef struct leati_local_pool_options {
     uint32_t minimum; // guaranteed, at least 1
@@ -86,41 +89,42 @@ typedef struct leati_local_pool_options {
 // `minimum` must have been reserved before (else LEAT_ENOBUFS); the pool takes over that part of
 // the promise and gives it up when closed. LEAT_EINVAL for a minimum of 0 or above the maximum;
 // LEAT_ENOMEM.
-LEAT_MUST_USE leat_err leati_local_pool_create(leati_global_pool *global,
-                                               const leati_local_pool_options *options,
-                                               leati_local_pool **pool);
+LEATI_SHARED LEAT_MUST_USE leat_err leati_local_pool_create(leati_global_pool *global,
+                                                            const leati_local_pool_options *options,
+                                                            leati_local_pool **pool);
 // Of the segments that it hands out. Any thread.
-uint32_t leati_local_pool_segment_size(const leati_local_pool *pool);
+LEATI_SHARED uint32_t leati_local_pool_segment_size(const leati_local_pool *pool);
 // A segment with committed = 0 and one reference, or NULL when there is none now. `overdraft`
 // allows to go beyond the limit: for finishing a record only. Owner.
-leati_segment *leati_local_pool_request(leati_local_pool *pool, bool overdraft);
+LEATI_SHARED leati_segment *leati_local_pool_request(leati_local_pool *pool, bool overdraft);
 // Whether an idle segment is there (taking in what came home and, below the limit, what the global
 // pool has). Owner.
-bool leati_local_pool_available(leati_local_pool *pool);
+LEATI_SHARED bool leati_local_pool_available(leati_local_pool *pool);
 // Registers the owner for one wake-up at the next homecoming or poke. The caller must look again
 // afterwards, before it sleeps.
-void leati_local_pool_await(leati_local_pool *pool);
+LEATI_SHARED void leati_local_pool_await(leati_local_pool *pool);
 // Gives back what is idle above the limit: before the owner goes to sleep, and by itself with each
 // request. An owner whose limit has shrunk below what it holds is woken so that it gets here.
 // Owner.
-void leati_local_pool_trim(leati_local_pool *pool);
+LEATI_SHARED void leati_local_pool_trim(leati_local_pool *pool);
 // Something the owner may wait for has happened (a channel has drained): wakes it if it is
 // registered. Any thread.
-void leati_local_pool_poke(leati_local_pool *pool);
+LEATI_SHARED void leati_local_pool_poke(leati_local_pool *pool);
 // Owner, or anyone once the owner has ended: no more requests. Idle segments go back at once, the
 // others as they come home. Waits for a wake-up of this owner that the global pool has under way.
 // May be called again.
-void leati_local_pool_close(leati_local_pool *pool);
+LEATI_SHARED void leati_local_pool_close(leati_local_pool *pool);
 // Frees a closed pool whose segments are all home (asserted).
-void leati_local_pool_destroy(leati_local_pool **pool);
+LEATI_SHARED void leati_local_pool_destroy(leati_local_pool **pool);
 // Any thread; `used` counts segments that are not idle.
-void leati_local_pool_counts(const leati_local_pool *pool, uint32_t *used, uint32_t *limit);
+LEATI_SHARED void leati_local_pool_counts(const leati_local_pool *pool, uint32_t *used,
+                                          uint32_t *limit);
 // The most that `used` has been. Any thread.
-uint32_t leati_local_pool_peak(const leati_local_pool *pool);
+LEATI_SHARED uint32_t leati_local_pool_peak(const leati_local_pool *pool);
 
 // One more reference, for a segment queued on several channels.
-void leati_segment_hold(leati_segment *segment);
+LEATI_SHARED void leati_segment_hold(leati_segment *segment);
 // Any thread. The last one sends it home, which wakes a registered owner.
-void leati_segment_release(leati_segment *segment);
+LEATI_SHARED void leati_segment_release(leati_segment *segment);
 
 #endif

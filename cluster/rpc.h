@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Control messages between the job manager and task managers: records (cluster/message.h) over a
+// connection.
+//
+// Threading. Sending copies the encoded message to a queue and returns; any thread. Handlers run on
+// the connection's reader thread, one at a time for each peer, and must not wait for the peer.
+//
+// Life cycle. A peer is made by leati_rpc_dial, or by a server for whoever connects. After `closed`
+// it is dead: sends say LEAT_ECLOSED. Destroy it once `closed` has returned or after
+// leati_rpc_close; destroy waits, never from a handler.
+//
+// Bounds. LEATI_RPC_MESSAGE_MAX bytes a message, LEATI_RPC_QUEUE_MAX bytes waiting to be sent to
+// one peer; beyond it the connection is closed, as the peer does not read.
+#ifndef LEATI_CLUSTER_RPC_H
+#define LEATI_CLUSTER_RPC_H
+
+#include "leat/record.h"
+#include "network/nng/connection.h"
+
+enum { LEATI_RPC_MESSAGE_MAX = 64 << 20, LEATI_RPC_QUEUE_MAX = 256 << 20 };
+
+typedef struct leati_rpc leati_rpc;
+typedef struct leati_rpc_server leati_rpc_server;
+
+typedef struct leati_rpc_handlers {
+    void (*opened)(leati_rpc *rpc, void *user, const leati_hello *peer);
+    // `kind` is a leati_message_kind. The bytes are the handler's until it returns. An error closes
+    // the connection.
+    leat_err (*message)(leati_rpc *rpc, void *user, uint32_t kind, const uint8_t *bytes,
+                        size_t size);
+    void (*closed)(leati_rpc *rpc, void *user, leat_err err, const char *why);
+} leati_rpc_handlers;
+
+typedef struct leati_rpc_options {
+    const leat_allocator *allocator;
+    const char *address;
+    leati_hello hello; // purpose is set here
+    int64_t dial_timeout_ms, hello_timeout_ms;
+    const leati_rpc_handlers *handlers;
+    void *user; // of all peers of a server, until leati_rpc_set_user
+} leati_rpc_options;
+
+LEAT_MUST_USE leat_err leati_rpc_dial(const leati_rpc_options *options, leati_rpc **rpc, char *why,
+                                      size_t why_size);
+LEAT_MUST_USE leat_err leati_rpc_serve(const leati_rpc_options *options, uint32_t most_peers,
+                                       leati_rpc_server **server, char *why, size_t why_size);
+const char *leati_rpc_server_address(const leati_rpc_server *server);
+// Stops accepting; peers live on.
+void leati_rpc_server_destroy(leati_rpc_server **server);
+
+// Encodes and queues. LEAT_ECLOSED, LEAT_ENOMEM, LEAT_ETOOBIG. Any thread.
+leat_err leati_rpc_send(leati_rpc *rpc, uint32_t kind, const leat_type *type, const void *record);
+void leati_rpc_set_user(leati_rpc *rpc, void *user); // from a handler
+void *leati_rpc_user(const leati_rpc *rpc);
+const char *leati_rpc_peer(const leati_rpc *rpc);
+void leati_rpc_close(leati_rpc *rpc, leat_err err,
+                     const char *why); // any thread; what is queued is dropped
+void leati_rpc_destroy(leati_rpc **rpc);
+
+// Decodes a message; what it points to lies in `bytes` and `scratch`.
+LEAT_MUST_USE leat_err leati_rpc_decode(const leat_type *type, const uint8_t *bytes, size_t size,
+                                        void *record, leat_scratch *scratch);
+
+#endif

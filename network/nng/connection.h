@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// A connection between two processes of a cluster: an nng_stream that carries frames, for control
+// messages (cluster/rpc.h) and for records (network/nng/exchange.h) alike.
+//
+// A frame is a header of 16 bytes, little endian, and its payload. The first frame in each
+// direction is a hello; one that does not fit ends the connection with a reason that names both
+// sides.
+//
+// Threading. A reader and a writer thread a connection, with no-callback aios. The hooks `place`
+// and `arrived` run on the reader, `fill` and `sent` on the writer; `closed` runs once, last of
+// all, on the reader. The reader never waits for anything but bytes. leati_connection_kick and
+// _close may be called from any thread, hooks included.
+//
+// Life cycle. Made by a dialer or handed out by a listener; open after both hellos; closed by
+// either side, by silence of the peer in the hand-shake, or by an error. leati_connection_destroy
+// joins the threads: never from a hook.
+//
+// Bounds. One send under way, of at most LEATI_CONNECTION_PARTS parts; a hand-shake takes at most
+// `hello_timeout_ms`.
+#ifndef LEATI_NETWORK_NNG_CONNECTION_H
+#define LEATI_NETWORK_NNG_CONNECTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "leat/alloc.h"
+#include "leat/error.h"
+
+typedef struct leati_connection leati_connection;
+typedef struct leati_listener leati_listener;
+
+enum { LEATI_FRAME_SIZE = 16, LEATI_CONNECTION_PARTS = 8, LEATI_HELLO_TEXT = 128 };
+
+// As in memory; the wire form is little endian, in this order.
+typedef struct leati_frame {
+    uint32_t size; // of the payload
+    uint8_t kind;  // 0 is the hello; the rest is the user's
+    uint8_t flags;
+    uint16_t more;     // the user's
+    uint32_t channel;  // the user's
+    uint32_t sequence; // the user's
+} leati_frame;
+
+void leati_frame_put(const leati_frame *frame, uint8_t to[LEATI_FRAME_SIZE]);
+void leati_frame_get(leati_frame *frame, const uint8_t from[LEATI_FRAME_SIZE]);
+
+// Who is speaking. Texts are NUL-terminated.
+typedef struct leati_hello {
+    char purpose[16];               // "control" or "data": the other side must have the same
+    char version[32];               // leat_version(): must be equal
+    uint32_t abi;                   // LEAT_ABI: must be equal
+    uint32_t segment_size;          // data: must be equal; else 0
+    char cluster[LEATI_HELLO_TEXT]; // must be equal where both are not empty
+    char process[LEATI_HELLO_TEXT]; // who speaks: unique in the world
+    uint64_t term;                  // of the job manager it belongs to, or 0
+} leati_hello;
+
+typedef struct leati_part {
+    const void *data;
+    size_t size;
+} leati_part;
+
+typedef struct leati_connection_hooks {
+    // Open: the peer's hello has come and fits. Reader thread, before any other hook.
+    void (*opened)(leati_connection *connection, void *user, const leati_hello *peer);
+    // A header has come: where its payload is to go (`frame->size` bytes; not called for 0), or an
+    // error that closes the connection. The memory must live until `arrived` or `closed`.
+    leat_err (*place)(leati_connection *connection, void *user, const leati_frame *frame,
+                      uint8_t **to);
+    // A frame is complete. An error closes the connection.
+    leat_err (*arrived)(leati_connection *connection, void *user, const leati_frame *frame);
+    // What to send now: up to LEATI_CONNECTION_PARTS parts, whole frames with their headers (a
+    // frame may be split over parts). 0: nothing for now; the writer sleeps until it is kicked.
+    // Parts must live until `sent`.
+    size_t (*fill)(leati_connection *connection, void *user,
+                   leati_part parts[LEATI_CONNECTION_PARTS]);
+    // What `fill` gave has been handed to the system in full.
+    void (*sent)(leati_connection *connection, void *user);
+    // The end: the connection was lost, refused or closed; also when it never opened. `why` is a
+    // sentence with the peer's address. Once; nothing is called after it. leati_connection_destroy
+    // may be called from another thread from then on.
+    void (*closed)(leati_connection *connection, void *user, leat_err err, const char *why);
+} leati_connection_hooks;
+
+typedef struct leati_connection_options {
+    const leat_allocator *allocator;
+    const char *address; // "tcp://127.0.0.1:4711", "ipc:///path"
+    leati_hello hello;   // ours
+    int64_t dial_timeout_ms, hello_timeout_ms;
+    uint32_t frame_max; // a larger payload is refused, before any memory is taken
+    const leati_connection_hooks *hooks;
+    void *user;
+} leati_connection_options;
+
+// Starts to connect; the result comes by `opened` or `closed`. LEAT_EINVAL for an address that is
+// none, LEAT_ENOMEM, LEAT_ETHREAD: then no hook is called.
+LEAT_MUST_USE leat_err leati_connection_dial(const leati_connection_options *options,
+                                             leati_connection **connection, char *why,
+                                             size_t why_size);
+// Something may be there to be sent. Any thread.
+void leati_connection_kick(leati_connection *connection);
+// Ends it soon, `closed` follows. Any thread; more than once is fine. `why` (may be NULL) is what
+// `closed` gets.
+void leati_connection_close(leati_connection *connection, leat_err err, const char *why);
+// Closes, waits for `closed` to have returned, frees. Not from a hook.
+void leati_connection_destroy(leati_connection **connection);
+const char *leati_connection_peer(const leati_connection *connection); // its address, for messages
+
+// Accepts connections at an address with port 0 for any. Each comes to `accepted` (on a thread of
+// the listener), which sets hooks and user of the connection and takes it over, or returns an
+// error, and it is closed. The hand-shake comes after that. At most `most` are open at once: more
+// are closed unheard. LEAT_EIO with a reason ("address in use").
+typedef struct leati_listener_options {
+    const leat_allocator *allocator;
+    const char *address;
+    leati_hello hello;
+    int64_t hello_timeout_ms;
+    uint32_t frame_max;
+    uint32_t most;
+    leat_err (*accepted)(void *user, leati_connection *connection,
+                         const leati_connection_hooks **hooks, void **connection_user);
+    void *user;
+} leati_listener_options;
+LEAT_MUST_USE leat_err leati_listener_create(const leati_listener_options *options,
+                                             leati_listener **listener, char *why, size_t why_size);
+// The address it has really got, "tcp://127.0.0.1:40123".
+const char *leati_listener_address(const leati_listener *listener);
+// Stops accepting. Connections that were taken over live on.
+void leati_listener_destroy(leati_listener **listener);
+
+#endif

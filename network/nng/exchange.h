@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The transport between task managers over nng_stream: one connection for each pair of them,
+// whatever the number of jobs and channels.
+//
+// Of two processes the one with the smaller id dials. Frames: see docs/wire.md.
+#ifndef LEATI_NETWORK_NNG_EXCHANGE_H
+#define LEATI_NETWORK_NNG_EXCHANGE_H
+
+#include "network/transport.h"
+
+typedef struct leati_exchange_options {
+    const leat_allocator *allocator;
+    const char *address;        // where to listen: "tcp://127.0.0.1:0"
+    const char *process;        // this process's id, unique in the world
+    uint32_t segment_size;      // of the runtime's pool; peers must have the same
+    int64_t connect_timeout_ms; // how long a peer may take to be there before the job fails
+} leati_exchange_options;
+
+// Starts to listen. LEAT_EIO and so on with a sentence in `why`.
+LEAT_MUST_USE leat_err leati_exchange_create(const leati_exchange_options *options,
+                                             leati_transport **transport, char *why,
+                                             size_t why_size);
+// Where it listens: "tcp://127.0.0.1:40123".
+const char *leati_exchange_address(const leati_transport *transport);
+// The cluster (may be "") that peers must be of too, from now on.
+void leati_exchange_set_cluster(leati_transport *transport, const char *cluster);
+// All links must be closed.
+void leati_exchange_destroy(leati_transport **transport);
+
+// For metrics. Any thread.
+typedef struct leati_exchange_counts {
+    uint32_t connections, channels;
+    uint64_t bytes_in, bytes_out, frames_in, frames_out;
+} leati_exchange_counts;
+void leati_exchange_count(const leati_transport *transport, leati_exchange_counts *counts);
+
+#endif
