@@ -21,7 +21,8 @@ claim() {
 }
 
 # Each prints what should not be there.
-foreign_symbols() { nm -D --defined-only "$library" | awk '$3 !~ /^leat_[a-z0-9_]+@@LEAT_[0-9]+$/ && $2 != "A"'; }
+foreign_symbols() { nm -D --defined-only "$library" | awk '$2 != "A" &&
+    $3 !~ /^leat_[a-z0-9_]+@@LEAT_[0-9]+$/ && $3 !~ /^leati_[a-z0-9_]+@@LEAT_PRIVATE$/'; }
 foreign_needs() {
     readelf -d "$library" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' |
         grep -vE '^(libc|libm|libpthread|libdl|libz|libzstd|libmsgpackc?|libmsgpack-c|libgcc_s|ld-linux[a-z0-9-]*)\.so'
