@@ -38,6 +38,7 @@ void leat_env_destroy(leat_env **env)
     leati_free(&allocator, gone->types);
     leati_free(&allocator, gone->nodes);
     leati_free(&allocator, gone->edges);
+    leati_free(&allocator, gone->cached);
     leati_free(&allocator, gone->built.items);
     leati_free(&allocator, gone->checked.items);
     leati_arena_fini(&gone->check_arena);

@@ -78,6 +78,9 @@ struct leat_env {
     size_t edge_count, edge_capacity;
     const leat_type **types; // held
     size_t type_count, type_capacity;
+    leati_cached_file *cached;
+    size_t cached_count, cached_capacity;
+    const char *folder; // or NULL
 
     bool checking; // where a new fault goes
     leati_fault_list built;

@@ -5,6 +5,8 @@
 #ifndef LEATI_GRAPH_STREAM_GRAPH_H
 #define LEATI_GRAPH_STREAM_GRAPH_H
 
+#include "base/export.h"
+#include "leat/cache.h"
 #include "leat/env.h"
 #include "leat/operator.h"
 #include "leat/record.h"
@@ -76,6 +78,9 @@ enum {
     // A source that its consumer, an operator of several inputs, absorbs whatever the chaining is.
     LEATI_NODE_FEEDBACK = 128,
     LEATI_NODE_OPEN_LOOP = 256, // the head of a loop that is not closed: a fault
+    // Needs the process of the program that built the graph (its memory, its standard input), so
+    // that it cannot run in a cluster.
+    LEATI_NODE_LOCAL = 512,
 };
 
 // The tag of the side output that rejected records go to; tags of users contain no blank.
@@ -182,5 +187,32 @@ void leati_env_run_failed(leat_env *env, leat_err err, const char *format, ...) 
 const leat_env_options *leati_env_options(const leat_env *env);
 struct leati_config;
 struct leati_config *leati_env_config(leat_env *env);
+
+// --- files ---
+
+// Relative paths of file sources, file sinks and cached files that are named from now on belong to
+// this folder instead of the process's; messages show paths as they were written. Copied; NULL for
+// the process's. LEAT_ENOMEM.
+LEATI_SHARED leat_err leati_env_set_folder(leat_env *env, const char *folder);
+// NULL: the process's.
+const char *leati_env_folder(const leat_env *env);
+
+// A file or directory that a job brings along (leat_cache_file).
+typedef struct leati_cached_file {
+    const char *name;
+    const char *path;  // as the job function wrote it; NULL when it names no such file
+    const char *found; // where it is for this process: an absolute path
+    bool replaced;     // by leati_env_set_cache, which leaves `path` as it is
+} leati_cached_file;
+
+LEATI_SHARED size_t leati_env_cached_count(const leat_env *env);
+LEATI_SHARED const leati_cached_file *leati_env_cached_at(const leat_env *env, size_t index);
+// NULL when there is none of this name.
+const leati_cached_file *leati_env_cached(const leat_env *env, const char *name);
+// Says where a name is found, whatever the job function says of it before or after. LEAT_EINVAL
+// (the name or path cannot be one) and LEAT_ENOMEM, which are faults of the environment too.
+LEATI_SHARED leat_err leati_env_set_cache(leat_env *env, const char *name, const char *path);
+// Whether all of them exist; otherwise records why not as what went wrong with a run.
+leat_err leati_env_check_cached(leat_env *env);
 
 #endif

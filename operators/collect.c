@@ -318,7 +318,7 @@ leat_stream *leat_collect_records(leat_stream *in, leat_collection *collection)
     collection->type = leat_type_hold(leati_stream_type(in));
     return leati_graph_add(env, in,
                            &(leati_node_spec){.kind = "collect",
-                                              .flags = LEATI_NODE_SINK,
+                                              .flags = LEATI_NODE_SINK | LEATI_NODE_LOCAL,
                                               .factory = {collect_create, config},
                                               .job_over = job_over});
 }

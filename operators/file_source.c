@@ -381,6 +381,16 @@ static const char *check_options(const leat_file_options *options)
     return NULL;
 }
 
+// Standard input is that of the program which builds the graph.
+static uint32_t flags_of(const file_config *config)
+{
+    uint32_t flags = LEATI_NODE_SOURCE;
+    for (size_t i = 0; i < config->rules.path_count; i++)
+        if (strcmp(config->rules.paths[i], "-") == 0)
+            flags |= LEATI_NODE_LOCAL;
+    return flags;
+}
+
 static leat_stream *add_source(leat_env *env, const file_config *config, const leat_type *type)
 {
     size_t kind_size = strlen(config->format->name) + sizeof "source: ";
@@ -393,7 +403,7 @@ static leat_stream *add_source(leat_env *env, const file_config *config, const l
     print_detail(&detail, config);
     leat_stream *stream = leati_graph_add(env, NULL,
                                           &(leati_node_spec){.kind = kind,
-                                                             .flags = LEATI_NODE_SOURCE,
+                                                             .flags = flags_of(config),
                                                              .out_type = type,
                                                              .factory = {file_create, config},
                                                              .detail = leati_strbuf_text(&detail)});
