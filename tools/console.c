@@ -19,7 +19,7 @@ void leati_console_init(leati_console *console, bool quiet)
     bool can_erase = term && *term && strcmp(term, "dumb") != 0;
     *console = (leati_console){
         .live = !quiet && can_erase && isatty(STDERR_FILENO),
-        .level = leati_log_level_wanted(),
+        .level = leati_log_level_wanted(LEAT_LOG_WARN),
     };
     console->out_live = console->live && isatty(STDOUT_FILENO);
     pthread_mutex_init(&console->lock, NULL);

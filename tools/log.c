@@ -11,17 +11,17 @@
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 enum { LEVEL_COUNT = sizeof level_names / sizeof *level_names };
 
-leat_log_level leati_log_level_wanted(void)
+leat_log_level leati_log_level_wanted(leat_log_level usual)
 {
     const char *wanted = getenv("LEAT_LOG");
     if (!wanted || !*wanted)
-        return LEAT_LOG_WARN;
+        return usual;
     for (size_t i = 0; i < LEVEL_COUNT; i++)
         if (!strcmp(wanted, level_names[i]))
             return (leat_log_level)i;
-    leati_complain(NULL, "LEAT_LOG=%s is none of error, warn, info, debug; it is taken as warn",
-                   wanted);
-    return LEAT_LOG_WARN;
+    leati_complain(NULL, "LEAT_LOG=%s is none of error, warn, info, debug; it is taken as %s",
+                   wanted, level_names[usual]);
+    return usual;
 }
 
 size_t leati_log_format(leat_log_level level, const char *text, char *line, size_t size)

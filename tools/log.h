@@ -5,9 +5,9 @@
 
 #include "leat/log.h"
 
-// From the environment variable LEAT_LOG; warn when it is not set. A wrong value is complained
+// From the environment variable LEAT_LOG; `usual` when it is not set. A wrong value is complained
 // about.
-leat_log_level leati_log_level_wanted(void);
+leat_log_level leati_log_level_wanted(leat_log_level usual);
 
 // "12:34:56.789 warn  text" and a line break; cut to fit. Returns the size.
 size_t leati_log_format(leat_log_level level, const char *text, char *line, size_t size);

@@ -15,14 +15,27 @@ enum {
     LEATI_OPTION_FORMAT,
     LEATI_OPTION_DOT,
     LEATI_OPTION_MAN,
+    LEATI_OPTION_FILE,
+    LEATI_OPTION_WAIT,
+    LEATI_OPTION_OUT,
+    LEATI_OPTION_GET,
+    LEATI_OPTION_CLUSTER,
+    LEATI_OPTION_BIND,
+    LEATI_OPTION_PORT,
+    LEATI_OPTION_RPC_PORT,
+    LEATI_OPTION_DATA_PORT,
+    LEATI_OPTION_FOLDER,
+    LEATI_OPTION_LOG_FILE,
+    LEATI_OPTION_STATE_FILE,
+    LEATI_OPTION_INDEX,
 };
 
 typedef struct leati_option {
     const char *name;
     int code;
-    const char *value;    // what it takes, "FILE" or "text|json|dot"; NULL: nothing
-    bool value_optional;  // then only in the form --name=VALUE
-    const char *verbs[6]; // whose it is; none listed: every verb's
+    const char *value;     // what it takes, "FILE" or "text|json|dot"; NULL: nothing
+    bool value_optional;   // then only in the form --name=VALUE
+    const char *verbs[12]; // whose it is; none listed: every verb's
     const char *text;
 } leati_option;
 

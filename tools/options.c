@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/options.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -85,6 +87,37 @@ static leati_exit add_key_value(parser *p, char *text)
     return add_setting(p, "-D", text, equals + 1);
 }
 
+static leati_exit add_file(parser *p, char *text)
+{
+    leati_options *o = p->options;
+    char *equals = strchr(text, '=');
+    if (!equals || equals == text || !equals[1])
+        return wrong(p->verb, "--file %s: name=path is wanted, --file words=data/words.txt say",
+                     text);
+    if (!leati_grow(NULL, (void **)&o->files, &o->file_capacity, o->file_count + 1,
+                    sizeof *o->files)) {
+        leati_complain(NULL, "%s", leat_err_message(LEAT_ENOMEM));
+        return LEATI_EXIT_REFUSED;
+    }
+    *equals = '\0';
+    o->files[o->file_count++] = (leati_named_path){text, equals + 1};
+    return LEATI_EXIT_OK;
+}
+
+// A whole number of at most `most`.
+static leati_exit set_number(parser *p, const char *option, const char *text, int32_t most,
+                             int32_t *to)
+{
+    char *end = NULL;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno || value > most)
+        return wrong(p->verb, "%s %s: a whole number from 0 to %d is wanted", option, text,
+                     (int)most);
+    *to = (int32_t)value;
+    return LEATI_EXIT_OK;
+}
+
 static leati_exit set_format(parser *p, const char *text)
 {
     static const char *const formats[] = {
@@ -95,6 +128,46 @@ static leati_exit set_format(parser *p, const char *text)
             return LEATI_EXIT_OK;
         }
     return wrong(p->verb, "--format %s: it is none of text, json, dot", text);
+}
+
+enum { PORT_MOST = 65535, TASK_MANAGERS_MOST = 1000 };
+
+// What only the verbs of a cluster have.
+static leati_exit take_of_cluster(parser *p, int code, char *value)
+{
+    leati_options *o = p->options;
+    switch (code) {
+    case 's':
+        return add_setting(p, "-s", "taskmanager.slots", value);
+    case 'w':
+        return set_number(p, "-w", value, TASK_MANAGERS_MOST, &o->task_managers);
+    case LEATI_OPTION_PORT:
+        return set_number(p, "--port", value, PORT_MOST, &o->port);
+    case LEATI_OPTION_RPC_PORT:
+        return set_number(p, "--rpc-port", value, PORT_MOST, &o->rpc_port);
+    case LEATI_OPTION_DATA_PORT:
+        return set_number(p, "--data-port", value, PORT_MOST, &o->data_port);
+    case LEATI_OPTION_INDEX:
+        return set_number(p, "--index", value, INT32_MAX, &o->index);
+    default:
+        break;
+    }
+    const struct {
+        int code;
+        const char **to;
+    } texts[] = {
+        {'m', &o->manager},
+        {LEATI_OPTION_CLUSTER, &o->cluster},
+        {LEATI_OPTION_BIND, &o->bind},
+        {LEATI_OPTION_FOLDER, &o->folder},
+        {LEATI_OPTION_LOG_FILE, &o->log_file},
+        {LEATI_OPTION_STATE_FILE, &o->state_file},
+        {LEATI_OPTION_GET, &o->get},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (texts[i].code == code)
+            *texts[i].to = value;
+    return LEATI_EXIT_OK;
 }
 
 static leati_exit take(parser *p, int code, char *value)
@@ -127,13 +200,21 @@ static leati_exit take(parser *p, int code, char *value)
     case 'o':
         o->output = value;
         return LEATI_EXIT_OK;
+    case LEATI_OPTION_FILE:
+        return add_file(p, value);
     default:
-        o->quiet |= code == 'q';
-        o->verbose |= code == 'v';
-        o->man |= code == LEATI_OPTION_MAN;
-        o->help |= code == 'h';
-        return LEATI_EXIT_OK;
+        break;
     }
+    o->quiet |= code == 'q';
+    o->verbose |= code == 'v';
+    o->man |= code == LEATI_OPTION_MAN;
+    o->help |= code == 'h';
+    o->detach |= code == 'd';
+    o->wait |= code == LEATI_OPTION_WAIT;
+    o->all |= code == 'a';
+    o->running |= code == 'r';
+    o->out |= code == LEATI_OPTION_OUT;
+    return take_of_cluster(p, code, value);
 }
 
 // --- mistakes ---
@@ -238,7 +319,14 @@ static leati_exit check_operands(const parser *p)
 leati_exit leati_options_parse(leati_options *options, const leati_verb *verb, int argc,
                                char **argv)
 {
-    *options = (leati_options){.format = LEAT_PLAN_TEXT};
+    *options = (leati_options){
+        .format = LEAT_PLAN_TEXT,
+        .port = -1,
+        .rpc_port = -1,
+        .data_port = -1,
+        .task_managers = -1,
+        .index = -1,
+    };
     parser p;
     parser_init(&p, options, verb);
     int own = 1;
@@ -264,5 +352,6 @@ leati_exit leati_options_parse(leati_options *options, const leati_verb *verb, i
 void leati_options_fini(leati_options *options)
 {
     leati_free(NULL, options->settings);
+    leati_free(NULL, options->files);
     *options = (leati_options){0};
 }

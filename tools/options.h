@@ -12,14 +12,24 @@ typedef struct leati_setting {
     const char *key, *value;
 } leati_setting;
 
-// Everything borrows from argv, which `-D key=value` cuts at its first "=".
+// A file or folder that a job brings along, from --file.
+typedef struct leati_named_path {
+    const char *name, *path;
+} leati_named_path;
+
+// Everything borrows from argv, which `-D key=value` and `--file name=path` cut at their first "=".
 typedef struct leati_options {
-    bool help, stats, quiet, json, verbose, man;
+    bool help, stats, quiet, json, verbose, man, detach, wait, all, running, out;
     const char *name;       // NULL: not given
     const char *stats_file; // NULL: standard error
     const char *config;     // the configuration file; NULL: the usual one
     const char *output;     // NULL: not given
+    const char *manager, *cluster, *bind, *folder, *log_file, *state_file, *get; // NULL: not given
+    int32_t port, rpc_port, data_port;                                           // -1: not given
+    int32_t task_managers, index;                                                // -1: not given
     leat_plan_format format;
+    leati_named_path *files; // in the order in which they were written
+    size_t file_count, file_capacity;
     leati_setting *settings; // in the order in which they were written
     size_t setting_count, setting_capacity;
     char **operands; // what is no option
