@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
+#include "operators/folder.h"
 
 // A slot of the table of directories.
 typedef struct met {
@@ -20,6 +22,7 @@ typedef struct met {
 typedef struct walk {
     leati_file_list *list;
     const leati_file_listing *how;
+    int at; // what paths are relative to
     // Directories still to be read, and those that were met.
     char **pending;
     size_t pending_count, pending_capacity;
@@ -174,7 +177,7 @@ static leat_err add_directory(walk *w, const char *path, const struct statx *sta
 static leat_err add_vanished(walk *w, const char *path)
 {
     struct statx status;
-    if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, &status) != 0 ||
+    if (statx(w->at, path, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, &status) != 0 ||
         !S_ISLNK(status.stx_mode))
         return LEAT_OK;
     return add_file(w, path, &status);
@@ -185,7 +188,7 @@ static leat_err add_vanished(walk *w, const char *path)
 static leat_err add_path(walk *w, const char *path, bool named)
 {
     struct statx status;
-    if (statx(AT_FDCWD, path, 0, STATX_BASIC_STATS | STATX_BTIME, &status) != 0)
+    if (statx(w->at, path, 0, STATX_BASIC_STATS | STATX_BTIME, &status) != 0)
         return vanished(w, named) ? add_vanished(w, path) : failed(w, path);
     if (S_ISDIR(status.stx_mode))
         return add_directory(w, path, &status);
@@ -229,9 +232,21 @@ static leat_err read_entries(walk *w, const char *path, DIR *directory)
     return err;
 }
 
+static DIR *open_directory(const walk *w, const char *path)
+{
+    int fd = openat(w->at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
+    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+    if (fd >= 0 && !directory) {
+        int error = errno;
+        close(fd);
+        errno = error;
+    }
+    return directory;
+}
+
 static leat_err read_directory(walk *w, const char *path, bool named)
 {
-    DIR *directory = opendir(path);
+    DIR *directory = open_directory(w, path);
     if (!directory)
         return vanished(w, named) ? LEAT_OK : failed(w, path);
     leat_err err = read_entries(w, path, directory);
@@ -282,11 +297,19 @@ leat_err leati_file_list_paths(leati_file_list *list, const leati_file_listing *
             err = list_stdin(&w);
             continue;
         }
+        int at = leati_folder_open(listing->folder, paths[i]);
+        if (at == -1) {
+            err = leati_file_why(errno, "cannot open the folder of the job,", listing->folder,
+                                 listing->why, listing->why_size);
+            break;
+        }
+        w.at = at;
         // What is named twice is read twice.
         if (w.seen)
             memset(w.seen, 0, w.seen_slots * sizeof *w.seen);
         w.seen_count = 0;
         err = list_path(&w, paths[i]);
+        leati_folder_close(at);
     }
     while (w.pending_count)
         leati_free(list->allocator, w.pending[--w.pending_count]);

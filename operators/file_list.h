@@ -43,8 +43,9 @@ typedef struct leati_file_listing {
     // Files that vanish while they are listed, and empty ones, are left out; links in directories
     // that lead nowhere are listed as broken. What is named must not be a pipe or a device.
     bool watching;
-    leat_ctx *ctx; // asked whether it is cancelled, and for the time; may be NULL
-    char *why;     // gets the reason of a failure, which names the file
+    const char *folder; // that relative paths belong to; NULL: the process's
+    leat_ctx *ctx;      // asked whether it is cancelled, and for the time; may be NULL
+    char *why;          // gets the reason of a failure, which names the file
     size_t why_size;
 } leati_file_listing;
 

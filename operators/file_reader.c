@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/config.h"
 #include "operators/file_place.h"
+#include "operators/folder.h"
 
 // PACKED: how much is read of a compressed file at once. HEAD: how much of a file's start, for the
 // header that a split further on needs. TAIL: how much behind its end a split reads at first to
@@ -104,7 +105,8 @@ static leat_err open_file(leati_file_reader *reader)
         return LEAT_OK;
     }
     // Without O_NONBLOCK opening a pipe would wait for its writer.
-    reader->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    reader->fd = leati_folder_open_file(reader->folder, file->path,
+                                        O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (reader->fd >= 0)
         return check_identity(reader);
     // A directory or a link on the way that has become something else: the file has gone.

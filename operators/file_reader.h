@@ -43,6 +43,7 @@ typedef struct leati_file_reader {
     void *format_reader;
     bool is_text; // the format is leat_text_format(): its lines are found without calls
     leati_file_splits *splits; // for the marks; may be NULL
+    const char *folder;        // that relative paths belong to; NULL: the process's
     leati_file_split split;
     int64_t end; // of the split, INT64_MAX when that is the file's
     int fd;

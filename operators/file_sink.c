@@ -24,6 +24,7 @@ enum { WHY_SIZE = 1024 };
 
 typedef struct file_config {
     const char *path;
+    const char *folder; // of the environment
     uint32_t operator_id;
     leat_line_format format;
     leat_csv_options csv;
@@ -115,6 +116,7 @@ static leat_err file_open(leat_operator *self)
     file_operator *op = (file_operator *)self;
     const file_config *config = op->config;
     leati_file_target_options options = {.path = config->path,
+                                         .folder = config->folder,
                                          .parts = leat_ctx_parallelism(self->ctx),
                                          .overwrite = config->overwrite,
                                          .sync = config->sync};
@@ -259,6 +261,7 @@ leat_stream *leat_write_file(leat_stream *in, const char *path,
         (options->csv && !copy_csv(env, options->csv, &config->csv)))
         return leati_graph_inert(env);
     config->format = options->format;
+    config->folder = leati_env_folder(env);
     config->overwrite = options->overwrite;
     config->sync = !options->no_sync;
     leat_stream *made = leati_graph_add(env, in,

@@ -22,6 +22,7 @@ typedef struct file_config {
     leati_file_rules rules;
     const leat_file_format *format;
     leat_file_compression compression;
+    const char *folder; // of the environment
 } file_config;
 
 typedef struct file_operator {
@@ -61,6 +62,7 @@ static void splits_destroy(void *object)
 static leati_file_listing listing_of(const file_operator *op, char *why)
 {
     return (leati_file_listing){.watching = op->config->rules.watch_interval_ms > 0,
+                                .folder = op->config->folder,
                                 .ctx = op->base.ctx,
                                 .why = why,
                                 .why_size = WHY_BYTES};
@@ -106,6 +108,7 @@ static leat_err file_open(leat_operator *self)
     op->format_made = true;
     leati_file_reader_init(&op->reader, allocator, format, op->format_reader, LEATI_FILE_BLOCK);
     op->reader.splits = op->splits;
+    op->reader.folder = op->config->folder;
     op->reader.record_max =
         (size_t)leati_config_get(leati_ctx_config(self->ctx), LEATI_CONFIG_SOURCE_RECORD_MAX);
     return LEAT_OK;
@@ -438,6 +441,7 @@ leat_stream *leat_read_files(leat_env *env, const leat_file_options *options, co
                                        .whole = !format->sync,
                                        .watch_interval_ms = options->watch_interval_ms};
     config->format = format;
+    config->folder = leati_env_folder(env);
     config->compression = options->compression;
     return add_source(env, config, type);
 }

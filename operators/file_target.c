@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/thread.h"
 #include "operators/file_target_impl.h"
+#include "operators/folder.h"
 
 // Of the hidden name; `.` and `.leat-XXXXXXXX` still fit the usual 255 bytes of a file name.
 enum { NAME_KEPT = 200, TRIES = 100 };
@@ -240,7 +241,8 @@ static leat_err find_parent(leati_file_target *t, char *why, size_t why_size)
 {
     struct stat status;
     // Searching and writing the directory is enough, it need not be readable.
-    t->parent_fd = open(t->parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    t->parent_fd =
+        leati_folder_open_file(t->options.folder, t->parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (t->parent_fd < 0 || fstat(t->parent_fd, &status) != 0)
         return leati_file_error(errno, "write into", t->parent, why, why_size);
     t->parent_device = status.st_dev;

@@ -18,8 +18,9 @@
 typedef struct leati_file_target leati_file_target;
 
 typedef struct leati_file_target_options {
-    const char *path; // borrowed
-    uint32_t parts;   // 1: a file; more: a directory with files 1 … parts
+    const char *path;   // borrowed
+    const char *folder; // that a relative path belongs to; NULL: the process's
+    uint32_t parts;     // 1: a file; more: a directory with files 1 … parts
     bool overwrite;
     bool sync;
 } leati_file_target_options;
