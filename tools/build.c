@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/job_file.h"
 #include "base/strbuf.h"
 #include "tools/compiler.h"
-#include "tools/load.h"
 #include "tools/options.h"
 #include "tools/style.h"
 

@@ -4,8 +4,8 @@
 #ifndef LEATI_TOOLS_SESSION_H
 #define LEATI_TOOLS_SESSION_H
 
+#include "base/job_file.h"
 #include "tools/console.h"
-#include "tools/load.h"
 #include "tools/options.h"
 #include "tools/settings.h"
 #include "tools/source.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loads a job file and finds its job function.
-#ifndef LEATI_TOOLS_LOAD_H
-#define LEATI_TOOLS_LOAD_H
+#ifndef LEATI_BASE_JOB_FILE_H
+#define LEATI_BASE_JOB_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,6 +13,9 @@ typedef struct leati_job_file {
     void (*main)(leat_env *env, int argc, char **argv);
 } leati_job_file;
 
+// What can be said of a shared object without loading it, which a damaged one might not survive: it
+// is a whole one for this machine. On failure `why` gets a sentence without the file's name.
+bool leati_job_file_check(const char *path, char *why, size_t why_size);
 // Only a shared object for this machine that states this library's interface number and has a job
 // function is taken. A name without a slash is a file of the current directory. On failure `why`
 // gets a sentence without the file's name, and false is returned.

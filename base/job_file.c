@@ -2,7 +2,7 @@
 // What dlopen says of a file that is no shared object is hard to read, and a truncated one may kill
 // the process in the loader (it touches mapped pages that lie behind the end of the file). So the
 // headers are looked at first.
-#include "tools/load.h"
+#include "base/job_file.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -11,11 +11,12 @@
 #include <link.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
+#include "base/strbuf.h"
 #include "leat/leat.h"
 
 typedef struct reason {
@@ -187,21 +188,24 @@ static bool load(const char *path, leati_job_file *file, reason why)
     return false;
 }
 
+bool leati_job_file_check(const char *path, char *why, size_t why_size)
+{
+    return check_file(path, (reason){why, why_size});
+}
+
 bool leati_job_file_open(const char *path, leati_job_file *file, char *why, size_t why_size)
 {
     *file = (leati_job_file){0};
     reason said = {why, why_size};
     if (!*path)
         return refuse(said, "has no name");
-    // dlopen would search the library path for it.
-    char *here = NULL;
-    if (!strchr(path, '/')) {
-        if (asprintf(&here, "./%s", path) < 0)
-            return refuse(said, "cannot be loaded: %s", leat_err_message(LEAT_ENOMEM));
-        path = here;
-    }
-    bool good = check_file(path, said) && load(path, file, said);
-    free(here);
+    // dlopen would search the library path for a name without a slash.
+    leati_strbuf here;
+    leati_strbuf_init(&here, NULL);
+    leati_strbuf_printf(&here, "%s%s", strchr(path, '/') ? "" : "./", path);
+    bool good = here.failed ? refuse(said, "cannot be loaded: %s", leat_err_message(LEAT_ENOMEM))
+                            : check_file(here.data, said) && load(here.data, file, said);
+    leati_strbuf_fini(&here);
     return good;
 }
 
