@@ -3,6 +3,7 @@
 
 #include <linux/futex.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -17,6 +18,36 @@ leat_err leati_thread_start(pthread_t *thread, const char *name, void *(*main)(v
         return LEAT_ETHREAD;
     pthread_setname_np(*thread, name);
     return LEAT_OK;
+}
+
+enum { SIGNAL_STACK_SIZE = 128 * 1024 }; // only what is used of it takes memory
+
+void *leati_signal_stack_enter(void)
+{
+    struct sigaction action;
+    stack_t before;
+    if (sigaction(SIGSEGV, NULL, &action) || !(action.sa_flags & SA_ONSTACK))
+        return NULL;
+    // A sanitizer has given the thread one already.
+    if (sigaltstack(NULL, &before) || !(before.ss_flags & SS_DISABLE))
+        return NULL;
+    void *stack = mmap(NULL, SIGNAL_STACK_SIZE, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    if (stack == MAP_FAILED)
+        return NULL;
+    if (sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = SIGNAL_STACK_SIZE}, NULL)) {
+        munmap(stack, SIGNAL_STACK_SIZE);
+        return NULL;
+    }
+    return stack;
+}
+
+void leati_signal_stack_leave(void *stack)
+{
+    if (!stack)
+        return;
+    sigaltstack(&(stack_t){.ss_flags = SS_DISABLE}, NULL);
+    munmap(stack, SIGNAL_STACK_SIZE);
 }
 
 void leati_futex_wait(_Atomic uint32_t *word, uint32_t expected)

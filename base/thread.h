@@ -15,6 +15,13 @@
 LEAT_MUST_USE leat_err leati_thread_start(pthread_t *thread, const char *name,
                                           void *(*main)(void *), void *arg);
 
+// Gives the calling thread, which runs user code, a stack of its own for the handler of SIGSEGV if
+// the process has one that wants it (SA_ONSTACK): a stack that has overflowed cannot serve it. Give
+// the result (NULL: none was needed, or to be had) to leati_signal_stack_leave when the thread
+// ends.
+void *leati_signal_stack_enter(void);
+void leati_signal_stack_leave(void *stack);
+
 // Sleeps while `*word` is `expected`; may wake without cause.
 void leati_futex_wait(_Atomic uint32_t *word, uint32_t expected);
 // Wakes one sleeper.

@@ -99,6 +99,7 @@ static void *source_main(void *arg)
 {
     blocking_operator *op = arg;
     leat_source_out *out = &op->out;
+    void *signal_stack = leati_signal_stack_enter();
     int result = op->config->fns.run(out->ctx, out);
     pthread_mutex_lock(&out->lock);
     if (result && !out->stopping && !out->err) {
@@ -108,6 +109,7 @@ static void *source_main(void *arg)
     out->ended = true;
     pthread_mutex_unlock(&out->lock);
     leat_wake(out->waker);
+    leati_signal_stack_leave(signal_stack);
     return NULL;
 }
 

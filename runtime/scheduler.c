@@ -281,6 +281,7 @@ static void *thread_main(void *arg)
 {
     leati_thread *t = arg;
     current = t;
+    void *signal_stack = leati_signal_stack_enter();
     atomic_store_explicit(&t->tid, gettid(), memory_order_relaxed);
     while (!atomic_load_explicit(&t->scheduler->stopping, memory_order_acquire)) {
         leati_worker *w = atomic_load_explicit(&t->worker, memory_order_relaxed);
@@ -295,6 +296,7 @@ static void *thread_main(void *arg)
         else
             leave_closing(t, w);
     }
+    leati_signal_stack_leave(signal_stack);
     return NULL;
 }
 
