@@ -71,7 +71,7 @@ claim 'three task managers on machines of their own register' wait_until complet
 # --- what the job brings along is on the client's machine alone ---
 
 inside client mkdir -p "$work/private/job/bin/deep"
-inside client cp "$jobs/brought.so" "$jobs/libbrought.so" "$work/private/job/"
+inside client cp "$jobs/brought.so" "$jobs/libbrought_number.so" "$work/private/job/"
 inside client bash -c "printf 'the table\n' >$work/private/job/table.txt
     printf '#!/bin/sh\necho the tool\n' >$work/private/job/bin/deep/tool; chmod +x $work/private/job/bin/deep/tool"
 hidden() { ! inside worker1 test -e "$work/private/job" && ! test -e "$work/private/job"; }
