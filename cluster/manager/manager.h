@@ -49,14 +49,16 @@ typedef struct leati_member {
     int64_t pid, started_ms, registered_ms;
     uint32_t index, slots, slots_used, workers, segment_size;
     uint64_t memory_network;
-    int64_t heard_ns;         // leati_clock_ns of the last message
-    leati_msg_heartbeat beat; // the last one
-    int pidfd;                // of a local one, or -1
-    struct leati_member *next;
+    int64_t heard_ns;          // leati_clock_ns of the last message
+    leati_msg_heartbeat beat;  // the last one
+    bool local;                // a child of this process
+    char crash[256];           // what its last words (CRASH) were: 'signal 11 (SIGSEGV) in …'
+    uint64_t crash_attempt;    // the attempt whose task it was in, or 0
+    struct leati_member *next; // by registration
 } leati_member;
 
 typedef struct leati_task_view { // of each task of the newest attempt
-    uint32_t process;            // index into the job's processes
+    uint32_t process;            // index into the job's participants; UINT32_MAX: not deployed yet
     char state[16];
     int64_t state_ms;       // since when
     leati_msg_task figures; // its texts point to the two below
@@ -73,6 +75,7 @@ typedef struct leati_failure {
     uint32_t vertex, subtask; // UINT32_MAX: of no task
     char worker[96];
     bool root;
+    bool consequence; // only because a peer was lost
     char text[LEATI_REASON_SIZE];
 } leati_failure;
 
@@ -80,8 +83,8 @@ typedef struct leati_participant { // a task manager's part in the newest attemp
     leati_member *member;          // NULL once it is lost
     char id[LEATI_ID_SIZE], name[96];
     uint32_t slots, tasks;
-    bool over, concluded;
-    uint8_t *accumulators; // the newest report's
+    bool over, finished, concluded; // finished: all its tasks have
+    uint8_t *accumulators;          // the newest report's; leati_free
     size_t accumulators_size;
     uint64_t output_seen;      // bytes of OUTPUT received
     uint64_t output_taken;     // and told
@@ -116,7 +119,19 @@ typedef struct leati_managed_job {
     bool attached;                  // a client waits: nothing is dropped that it has not got
     int64_t attached_seen_ns;       // when it was last heard of; after 15 s it counts as gone
     struct leati_managed_job *next; // newest first
+    bool one_process;               // a loop's ends share memory: all slots in one task manager
+    bool concluding;                // CONCLUDE was sent
+    int64_t root_due_ns;            // when a mere consequence counts as the root; 0: not waiting
+    uint32_t tasks_started;         // are, or were, RUNNING
+    bool pinned;                    // its artifacts are
+    uint32_t users;                 // threads that use it without the lock: not to be freed
+    pthread_mutex_t output_lock;    // one thread at a time appends to the output
 } leati_managed_job;
+
+struct leati_peer;
+struct leati_store;
+struct leati_local;
+struct leati_log_queue;
 
 typedef struct leati_manager {
     const leat_allocator *allocator;
@@ -133,7 +148,17 @@ typedef struct leati_manager {
     leati_member *members;
     leati_managed_job *jobs;
     uint64_t next_attempt;
-    bool stopping;
+    bool stopping; // no more jobs and task managers; requests that wait must end
+    // Of the core's own files (manager_impl.h).
+    struct leati_peer *peers;
+    struct leati_store *store;
+    struct leati_local *local;
+    struct leati_log_queue *log;
+    bool scheduling, schedule_again;
+    bool stop_wanted;
+    int64_t next_beat_ns;
+    int kick_fd, lock_fd;
+    char state_folder[448]; // options.folder
 } leati_manager;
 
 // --- for REST (cluster/manager/rest*.c); all but submit with the lock held ---
