@@ -40,7 +40,12 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
 
 static inline void leave_folder(void)
 {
+    static const char prefix[] = "/tmp/leat-files-";
     char *folder = get_current_dir_name();
+    // A test that has failed in another folder than its own must not take that one along.
+    cr_assert(folder && strncmp(folder, prefix, sizeof prefix - 1) == 0 &&
+                  !strchr(folder + sizeof prefix - 1, '/'),
+              "the working folder is %s, which is not the test's own", folder ? folder : "?");
     cr_assert(chdir("/") == 0 && nftw(folder, remove_one, 20, FTW_DEPTH | FTW_PHYS) == 0);
     free(folder);
 }

@@ -26,7 +26,12 @@ static int outputs_remove(const char *path, const struct stat *status, int kind,
 
 static inline void leave_outputs(void)
 {
+    static const char prefix[] = "/tmp/leat-outputs-";
     char *folder = get_current_dir_name();
+    // A test that has failed in another folder than its own must not take that one along.
+    cr_assert(folder && strncmp(folder, prefix, sizeof prefix - 1) == 0 &&
+                  !strchr(folder + sizeof prefix - 1, '/'),
+              "the working folder is %s, which is not the test's own", folder ? folder : "?");
     cr_assert(chdir("/") == 0 && nftw(folder, outputs_remove, 20, FTW_DEPTH | FTW_PHYS) == 0);
     free(folder);
 }
