@@ -13,7 +13,8 @@
 //
 // Life cycle. A leati_link is one job attempt's share of the transport: opened before its channels
 // are made, closed when its tasks have ended. Until it is closed, channels and pools must live;
-// after it the transport touches none of them.
+// after it the transport touches none of them. It closes the pools that it was given; one that was
+// made with a waiter of the link and then not handed over must be closed before the link is.
 //
 // Bounds. Data is sent with credit only: at most as many segments are on their way, or unread, as
 // the receiver has granted. Events need no credit.
@@ -61,7 +62,7 @@ struct leati_transport {
     leat_err (*receive)(leati_link *link, uint32_t number, uint32_t peer, leati_channel *channel,
                         leati_local_pool *pool);
     // A waiter for the pool of a received channel, before that exists:
-    // `leati_local_pool_options.waiter`. It belongs to the link and to that number.
+    // `leati_local_pool_options.waiter`. It belongs to the link and to that number. NULL: no memory.
     leati_waiter *(*waiter)(leati_link *link, uint32_t number);
     // Any thread: what a sent channel waits for.
     void (*look)(leati_link *link, uint32_t number, leati_link_wait *wait);
