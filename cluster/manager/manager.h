@@ -93,6 +93,7 @@ typedef struct leati_participant { // a task manager's part in the newest attemp
 } leati_participant;
 
 typedef struct leati_managed_job {
+    struct leati_manager *manager;
     char id[LEATI_ID_SIZE];
     const char *name;
     leati_job_phase phase;
@@ -182,8 +183,8 @@ leati_managed_job *leati_manager_find(leati_manager *manager, const char *id, bo
 leat_err leati_manager_cancel(leati_manager *manager, leati_managed_job *job);
 const char *leati_phase_name(leati_job_phase phase); // as shown: "RUNNING"
 bool leati_phase_is_final(leati_job_phase phase);
-// Reads output from `offset` on (without the lock is fine: uses pread on output_fd of a job that is
-// held by the lock when called). Gives how many bytes; `*first` is where what is kept begins.
+// Reads output from `offset` on, or from where what is kept begins. Gives how many bytes; `*first`
+// is the offset of the first of them.
 size_t leati_job_output(leati_managed_job *job, uint64_t offset, void *to, size_t size,
                         uint64_t *first);
 // A waiting client has got everything up to there, or has come by: acknowledges to the workers.
