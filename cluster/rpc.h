@@ -5,9 +5,14 @@
 // Threading. Sending copies the encoded message to a queue and returns; any thread. Handlers run on
 // the connection's reader thread, one at a time for each peer, and must not wait for the peer.
 //
-// Life cycle. A peer is made by leati_rpc_dial, or by a server for whoever connects. After `closed`
-// it is dead: sends say LEAT_ECLOSED. Destroy it once `closed` has returned or after
-// leati_rpc_close; destroy waits, never from a handler.
+// Life cycle. A peer is made by leati_rpc_dial, or by a server for whoever connects; sends before
+// `opened` are kept until then. After `closed` it is dead: sends say LEAT_ECLOSED. Destroy it once
+// `closed` has returned or after leati_rpc_close; destroy waits, never from a handler.
+//
+// Ownership. Who dials owns the peer from the return of leati_rpc_dial on (handlers may run before
+// it returns; the pointer is stored by then). A peer of a server is the server's until `opened`,
+// which hands it over: the user destroys it, after `closed` or at any time before. One that ends
+// before it is open is told to `refused` and freed by the server.
 //
 // Bounds. LEATI_RPC_MESSAGE_MAX bytes a message, LEATI_RPC_QUEUE_MAX bytes waiting to be sent to
 // one peer; beyond it the connection is closed, as the peer does not read.
@@ -28,7 +33,11 @@ typedef struct leati_rpc_handlers {
     // the connection.
     leat_err (*message)(leati_rpc *rpc, void *user, uint32_t kind, const uint8_t *bytes,
                         size_t size);
+    // Once, the last. Of a dialled peer also when it never opened.
     void (*closed)(leati_rpc *rpc, void *user, leat_err err, const char *why);
+    // Of a server, or NULL: somebody has connected who did not fit, for the log. `user` is that of
+    // the options. Any thread.
+    void (*refused)(void *user, leat_err err, const char *why);
 } leati_rpc_handlers;
 
 typedef struct leati_rpc_options {
@@ -48,7 +57,8 @@ const char *leati_rpc_server_address(const leati_rpc_server *server);
 // Stops accepting; peers live on.
 void leati_rpc_server_destroy(leati_rpc_server **server);
 
-// Encodes and queues. LEAT_ECLOSED, LEAT_ENOMEM, LEAT_ETOOBIG. Any thread.
+// Encodes and queues; `type` NULL is a message without a body. LEAT_ECLOSED, LEAT_ENOMEM,
+// LEAT_ETOOBIG. Any thread.
 leat_err leati_rpc_send(leati_rpc *rpc, uint32_t kind, const leat_type *type, const void *record);
 void leati_rpc_set_user(leati_rpc *rpc, void *user); // from a handler
 void *leati_rpc_user(const leati_rpc *rpc);

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inside of connections, shared by connection.c, connection_io.c and listener.c; and the hello,
+// which is in frame.c.
+#ifndef LEATI_NETWORK_NNG_CONNECTION_IMPL_H
+#define LEATI_NETWORK_NNG_CONNECTION_IMPL_H
+
+#include <nng/nng.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/thread.h"
+#include "network/nng/connection.h"
+
+enum {
+    LEATI_HELLO_SIZE = 328,             // the payload of a hello
+    LEATI_CONNECTION_BUFFER = 16 << 10, // small frames are read so many bytes at a time
+    LEATI_ADDRESS_SIZE = 160,
+    LEATI_WHY_SIZE = 512,
+};
+
+// How many connections a listener has; they may outlive it.
+typedef struct leati_listener_load {
+    const leat_allocator *allocator;
+    _Atomic uint32_t references;
+    _Atomic uint32_t open;
+} leati_listener_load;
+
+void leati_listener_load_release(leati_listener_load *load);
+
+// How far a connection has come; it only grows.
+typedef enum leati_connection_stage {
+    LEATI_CONNECTION_NEW,      // the reader waits to be told whether to go on
+    LEATI_CONNECTION_REFUSED,  // it was told not to: no hook is called
+    LEATI_CONNECTION_STARTED,  // it connects
+    LEATI_CONNECTION_GREETING, // there is a stream; the writer sends our hello
+    LEATI_CONNECTION_OPEN,     // both hellos fit; the writer asks `fill`
+} leati_connection_stage;
+
+struct leati_connection {
+    // Immutable once the stage is STARTED.
+    const leat_allocator *allocator;
+    const leati_connection_hooks *hooks;
+    void *user;
+    leati_hello hello;
+    int64_t dial_timeout_ms, hello_timeout_ms;
+    uint32_t frame_max;
+    char peer[LEATI_ADDRESS_SIZE];
+    leati_listener_load *load; // of an accepted one
+    pthread_t reader, writer;
+
+    // The reader's; the stream is the writer's too, from GREETING until it is joined.
+    nng_stream_dialer *dialer;
+    nng_stream *stream;
+    size_t begin, end; // what has been read into `buffer` and not yet looked at
+
+    // An operation is started, and aborted, under the lock of its direction: so that one that
+    // begins after `closing` was set is never begun, and one that began before it is aborted.
+    pthread_mutex_t in_lock, out_lock;
+    nng_aio *in, *out;
+
+    // The first reason of the end. Taken before in_lock and out_lock.
+    pthread_mutex_t lock;
+    leat_err err;
+    char why[LEATI_WHY_SIZE];
+
+    _Atomic bool closing;
+    _Atomic uint32_t stage;   // a leati_connection_stage; the reader sleeps on it while NEW
+    _Atomic uint32_t greeted; // our hello was sent, or could not be; the reader sleeps on it
+    leati_parker reading_over;
+    // What the writer sleeps on: 0 it has seen everything, 1 it has been kicked, 2 it sleeps. On a
+    // line of its own, as any thread writes to it.
+    _Alignas(64) _Atomic uint32_t news;
+
+    _Alignas(64) uint8_t hello_frame[LEATI_FRAME_SIZE + LEATI_HELLO_SIZE];
+    uint8_t buffer[LEATI_CONNECTION_BUFFER];
+};
+
+typedef struct leati_connection_setup {
+    const leat_allocator *allocator;
+    const leati_hello *hello;
+    int64_t dial_timeout_ms, hello_timeout_ms;
+    uint32_t frame_max;
+    const char *peer;
+} leati_connection_setup;
+
+// Makes one with both threads, which wait in stage NEW. LEAT_ENOMEM, LEAT_ETHREAD.
+LEAT_MUST_USE leat_err leati_connection_create(const leati_connection_setup *setup,
+                                               leati_connection **connection);
+// Ends stage NEW: STARTED or REFUSED.
+void leati_connection_begin(leati_connection *connection, leati_connection_stage stage);
+// As leati_connection_close, with a text made of the address of the peer and `format`; returns
+// `err`.
+leat_err leati_connection_fail(leati_connection *connection, leat_err err, const char *format, ...)
+    LEAT_PRINTF(3, 4);
+
+// The main functions of the threads (connection_io.c).
+void *leati_connection_read(void *connection);
+void *leati_connection_write(void *connection);
+
+// What an error of nng means to people, and its code.
+const char *leati_nng_text(int error);
+leat_err leati_nng_error(int error);
+
+// Whether it is "tcp://host:port", with a port of at least `lowest`, or "ipc://path"; else a
+// sentence in `why`.
+LEAT_MUST_USE leat_err leati_address_check(const char *address, long lowest, char *why,
+                                           size_t why_size);
+// "tcp://127.0.0.1:4711"; `fallback` when it is of another kind.
+void leati_address_print(const nng_sockaddr *address, const char *fallback, char *to, size_t size);
+
+// --- the hello (frame.c) ---
+
+// Sets version and interface where the caller has left them out.
+void leati_hello_complete(leati_hello *hello);
+void leati_hello_put(const leati_hello *hello, uint8_t to[LEATI_FRAME_SIZE + LEATI_HELLO_SIZE]);
+// False: these bytes are no hello. Texts of the peer are made fit for a log.
+bool leati_hello_get(leati_hello *hello, const uint8_t from[LEATI_HELLO_SIZE]);
+// Whether the two may talk; else half a sentence in `why` that goes on after the peer's address.
+LEAT_MUST_USE leat_err leati_hello_check(const leati_hello *ours, const leati_hello *theirs,
+                                         char *why, size_t why_size);
+
+#endif
