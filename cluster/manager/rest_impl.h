@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of the REST interface among themselves.
+//
+// Threading. A thread a connection, made by libmicrohttpd; a request belongs to the thread of its
+// connection from its first byte to its last. Pages about the manager's state are put together
+// under its lock and sent without it.
+//
+// Bounds. LEATI_REST_CONNECTIONS connections; a body of JSON LEATI_REST_JSON_MAX bytes, an artifact
+// cluster.artifact-max-size; a long poll LEATI_REST_WAIT_MAX_MS.
+#ifndef LEATI_CLUSTER_MANAGER_REST_IMPL_H
+#define LEATI_CLUSTER_MANAGER_REST_IMPL_H
+
+#include <microhttpd.h>
+
+#include "cluster/manager/view.h"
+
+enum {
+    LEATI_REST_CONNECTIONS = 1024,
+    LEATI_REST_STACK = 512 << 10,
+    LEATI_REST_TIMEOUT_S = 30,
+    LEATI_REST_WAIT_MAX_MS = 30000,
+    LEATI_REST_ATTACHED_WAIT_MAX_MS = 5000, // so that a waiting client is heard of often enough
+    LEATI_REST_JSON_MAX = 16 << 20,
+    LEATI_REST_OUTPUT_MAX = 512 << 10, // bytes of output in one answer
+    LEATI_REST_PARTS = 8
+};
+
+typedef struct leati_request leati_request;
+typedef struct leati_route leati_route;
+
+typedef enum leati_body { LEATI_BODY_NONE, LEATI_BODY_JSON, LEATI_BODY_FILE } leati_body;
+
+// What a path and a method lead to. Both kinds of pages fill `out` and return the status.
+struct leati_route {
+    const char *method; // HEAD goes with GET
+    const char *path;   // "jobs/*/vertices/*"; what a star stands for becomes an argument
+    leati_body body;
+    unsigned (*page)(leati_request *request);                        // without the lock
+    unsigned (*job)(leati_request *request, leati_managed_job *job); // with it; argument 0 is an id
+};
+
+struct leati_request {
+    leati_rest *rest;
+    leati_manager *manager;
+    struct MHD_Connection *connection;
+    const leati_route *route;
+    char *path; // a copy, cut at its slashes
+    const char *args[LEATI_REST_PARTS];
+    int arg_count;
+    int64_t started_ns;
+    // The answer.
+    unsigned status; // 0: not known yet
+    leati_strbuf out;
+    const char *type; // "application/json"
+    char allow[64];
+    struct {
+        char name[24], value[40];
+    } headers[4];
+    int header_count;
+    // The body.
+    uint64_t received;
+    leati_strbuf body;
+    int file; // of an upload, or -1
+    char temporary[560];
+};
+
+struct leati_rest {
+    leati_manager *manager;
+    struct MHD_Daemon *daemon;
+    bool stopping; // under the manager's lock
+};
+
+// --- rest_request.c ---
+
+// Ends the request with {"errors": [text]} and that status, which is returned.
+unsigned leati_rest_error(leati_request *request, unsigned status, const char *format, ...)
+    LEAT_PRINTF(3, 4);
+unsigned leati_rest_status_of(leat_err err); // of HTTP
+void leati_rest_header(leati_request *request, const char *name, const char *format, ...)
+    LEAT_PRINTF(3, 4);
+// NULL when it is not there.
+const char *leati_rest_query(leati_request *request, const char *name);
+// A number in a query: `preset` when it is not there. False: it is not one, or above `highest`; the
+// error is set.
+bool leati_rest_number(leati_request *request, const char *name, uint64_t preset, uint64_t highest,
+                       uint64_t *value);
+// By argument 0; NULL: the error is set. With the lock held.
+leati_managed_job *leati_rest_find_job(leati_request *request);
+// By argument `index`; false: the error is set.
+bool leati_rest_index(leati_request *request, int index, const char *what, uint32_t count,
+                      uint32_t *value);
+// No time limit for silence while a request is being waited for; one again afterwards.
+void leati_rest_pause(leati_request *request, bool paused);
+
+// --- rest_routes.c ---
+
+// Finds the route of a path, which is cut up; NULL: the error is set (404 or 405).
+const leati_route *leati_rest_route(leati_request *request, const char *method, const char *url);
+
+// --- rest_body.c ---
+
+// Before the body: false when it is known to be too large, with the error set.
+bool leati_rest_body_begin(leati_request *request);
+// False: the connection is to be closed.
+bool leati_rest_body_take(leati_request *request, const char *data, size_t size);
+void leati_rest_body_drop(leati_request *request); // and the temporary file
+unsigned leati_rest_put_artifact(leati_request *request);
+unsigned leati_rest_get_artifact(leati_request *request);
+bool leati_rest_is_hash(const char *text);
+
+// --- rest_submit.c ---
+
+unsigned leati_rest_submit(leati_request *request);
+
+// --- rest_wait.c ---
+
+unsigned leati_rest_status(leati_request *request);
+unsigned leati_rest_output(leati_request *request);
+
+// --- rest_pages.c ---
+
+unsigned leati_rest_jobs(leati_request *request);
+unsigned leati_rest_overview(leati_request *request);
+unsigned leati_rest_config(leati_request *request);
+unsigned leati_rest_members(leati_request *request);
+unsigned leati_rest_member(leati_request *request);
+unsigned leati_rest_member_metrics(leati_request *request);
+unsigned leati_rest_manager_metrics(leati_request *request);
+unsigned leati_rest_prometheus(leati_request *request);
+unsigned leati_rest_health(leati_request *request);
+unsigned leati_rest_index_page(leati_request *request);
+
+unsigned leati_rest_job(leati_request *request, leati_managed_job *job);
+unsigned leati_rest_job_log(leati_request *request, leati_managed_job *job);
+unsigned leati_rest_exceptions(leati_request *request, leati_managed_job *job);
+unsigned leati_rest_accumulators(leati_request *request, leati_managed_job *job);
+unsigned leati_rest_plan(leati_request *request, leati_managed_job *job);
+unsigned leati_rest_job_config(leati_request *request, leati_managed_job *job);
+unsigned leati_rest_job_metrics(leati_request *request, leati_managed_job *job);
+unsigned leati_rest_result(leati_request *request, leati_managed_job *job);
+unsigned leati_rest_why(leati_request *request, leati_managed_job *job);
+unsigned leati_rest_vertex(leati_request *request, leati_managed_job *job);
+unsigned leati_rest_backpressure(leati_request *request, leati_managed_job *job);
+unsigned leati_rest_vertex_metrics(leati_request *request, leati_managed_job *job);
+unsigned leati_rest_subtask(leati_request *request, leati_managed_job *job);
+unsigned leati_rest_subtask_metrics(leati_request *request, leati_managed_job *job);
+unsigned leati_rest_cancel(leati_request *request, leati_managed_job *job);
+
+#endif
