@@ -11,7 +11,7 @@
 #include "base/thread.h"
 #include "base/utf8.h"
 #include "leat/record.h"
-#include "runtime/execution.h"
+#include "runtime/placement_impl.h"
 
 // --- failures ---
 
@@ -81,7 +81,8 @@ uint32_t leat_ctx_max_parallelism(const leat_ctx *ctx)
 
 uint32_t leat_ctx_attempt(const leat_ctx *ctx)
 {
-    return 0; // a job runs once: nothing restarts it yet
+    const leati_placed *placed = ctx->task->job->placed;
+    return placed ? placed->number : 0;
 }
 
 void *leat_ctx_user_data(const leat_ctx *ctx)
@@ -306,7 +307,8 @@ leat_err leati_ctx_shared_by(leat_ctx *ctx, const void *key, const leati_shared_
     leati_shared *shared = job->shared;
     while (shared && shared->key != key)
         shared = shared->next;
-    if (!shared) {
+    bool made = !shared;
+    if (made) {
         shared = leati_calloc(job->allocator, 1, sizeof *shared);
         err = shared ? ops->create(ctx, &shared->object) : LEAT_ENOMEM;
         if (err) {
@@ -315,6 +317,8 @@ leat_err leati_ctx_shared_by(leat_ctx *ctx, const void *key, const leati_shared_
             shared->key = key;
             shared->destroy = ops->destroy;
             shared->commit = ops->commit;
+            shared->asked = key == ctx->node ? ops->asked : NULL;
+            shared->node_id = ctx->node->id;
             shared->next = job->shared;
             job->shared = shared;
         }
@@ -322,5 +326,7 @@ leat_err leati_ctx_shared_by(leat_ctx *ctx, const void *key, const leati_shared_
     if (!err)
         *object = shared->object;
     pthread_mutex_unlock(&job->shared_lock);
+    if (!err && made && shared->asked && leati_ctx_is_home(ctx))
+        leati_asking_add(job, shared);
     return err;
 }

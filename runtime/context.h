@@ -3,8 +3,11 @@
 #ifndef LEATI_RUNTIME_CONTEXT_H
 #define LEATI_RUNTIME_CONTEXT_H
 
+#include <stdatomic.h>
+
 #include "base/config.h"
 #include "graph/stream_graph.h"
+#include "leat/execute.h"
 #include "leat/function.h"
 #include "leat/operator.h"
 
@@ -41,11 +44,72 @@ typedef struct leati_shared_ops {
     leat_err (*create)(leat_ctx *ctx, void **object);
     void (*destroy)(void *object);
     leat_err (*commit)(void *object, char *why, size_t why_size);
+    // A question that a subtask in process `process` has asked (leati_ctx_ask); may be NULL. Only
+    // where subtask 0 of the operator runs, on any thread, without locks of the runtime, several
+    // threads at once. It is answered once by leati_shared_answer, in here or at any time until the
+    // object is destroyed. The bytes are borrowed for the call. Only for objects that
+    // leati_ctx_shared has made.
+    void (*asked)(void *object, uint32_t process, uint64_t token, const uint8_t *question,
+                  size_t size);
 } leati_shared_ops;
 LEAT_MUST_USE leat_err leati_ctx_shared(leat_ctx *ctx, const leati_shared_ops *ops, void **object);
 // The same for several operators that know the same `key`, an address of the environment's.
 LEAT_MUST_USE leat_err leati_ctx_shared_by(leat_ctx *ctx, const void *key,
                                            const leati_shared_ops *ops, void **object);
+
+// --- what is shared across processes ---
+//
+// A job may run in several processes (runtime/placement.h); an object that subtasks share is then
+// one in each. The one in the process of subtask 0 is at home: where there must be one for the
+// whole job, subtasks in other processes ask it.
+
+// Whether subtask 0 of this operator runs in this process; always in a job that is in one process.
+bool leati_ctx_is_home(const leat_ctx *ctx);
+// Whether all subtasks of this operator do: then nobody will ask.
+bool leati_ctx_is_alone(const leat_ctx *ctx);
+// The job, for leati_shared_answer. It outlives all shared objects.
+leat_job *leati_ctx_job(const leat_ctx *ctx);
+
+typedef enum leati_answer_state {
+    LEATI_ANSWER_NONE = 0, // nothing was asked; what a zeroed answer is
+    LEATI_ANSWER_PENDING = 1,
+    LEATI_ANSWER_READY = 2,  // `bytes`, `size`
+    LEATI_ANSWER_FAILED = 3, // `err`
+} leati_answer_state;
+
+// Embedded in the operator that asks, zeroed at first.
+typedef struct leati_answer {
+    _Atomic int state; // a leati_answer_state: leati_answer_get
+    leat_err err;
+    uint8_t *bytes; // the answer's own
+    size_t size;
+    // The runtime's.
+    leat_ctx *ctx;
+    uint64_t token;
+    struct leati_answer *next;
+} leati_answer;
+
+// Asks the object at home (of leati_ctx_shared, which has an `asked` hook). The answer's state
+// becomes PENDING, and READY or FAILED later, perhaps before this returns; then the task is woken,
+// which polls its source. Before the home object exists questions wait for it. The bytes are
+// copied. One question at a time for each answer. At home it works too, without a way through
+// other processes. LEAT_ESTATE: one is pending already; LEAT_ETOOBIG: above LEATI_QUESTION_MAX;
+// LEAT_ENOMEM; what the way to the other process says. On failure the answer is as before.
+enum { LEATI_QUESTION_MAX = 64 * 1024 };
+LEAT_MUST_USE leat_err leati_ctx_ask(leat_ctx *ctx, const uint8_t *question, size_t size,
+                                     leati_answer *answer);
+// Once it is not PENDING any more, the other members may be read.
+static inline leati_answer_state leati_answer_get(const leati_answer *answer)
+{
+    // Pairs with the store in leati_job_answered.
+    return (leati_answer_state)atomic_load_explicit(&answer->state, memory_order_acquire);
+}
+// Frees the bytes and withdraws a question that is pending; the answer is zeroed. Before the answer
+// goes (in the dispose hook), and before the next question. On the task's thread.
+void leati_answer_reset(leati_answer *answer);
+// Answers a question: `err` or, with LEAT_OK, bytes, which are copied. Any thread.
+void leati_shared_answer(leat_job *job, uint32_t process, uint64_t token, leat_err err,
+                         const uint8_t *answer, size_t size);
 
 // Writes whole lines to the job's standard output (fd 1) or error (fd 2) through the environment's
 // print hook, one writer at a time. May block: another thread serves the worker meanwhile.

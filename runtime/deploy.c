@@ -1,68 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a job graph to tasks with their pools, channels, gates and writers.
-#include <errno.h>
+// From a job graph to tasks; deploy_exchange.c makes what joins them.
 #include <string.h>
 
 #include "base/alloc.h"
-#include "runtime/execution.h"
+#include "runtime/deploy_impl.h"
 
 static uint32_t min_u32(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
-}
-
-static leati_task *task_of(const leat_job *job, uint32_t vertex, uint32_t subtask)
-{
-    return &job->tasks[job->first_task[vertex] + subtask];
-}
-
-// --- how much ---
-
-// Each channel may hold one partly filled segment, and a record is started only when one more is
-// free. A broadcast fills one segment for all channels.
-static uint32_t pool_minimum(const leati_job_edge *edge, uint32_t channels)
-{
-    return edge->partitioner == LEATI_PARTITION_BROADCAST ? 2 : channels + 1;
-}
-
-static uint32_t pool_maximum(const leati_config *config, uint32_t channels)
-{
-    return channels * (uint32_t)leati_config_get(config, LEATI_CONFIG_BUFFERS_PER_CHANNEL) +
-           (uint32_t)leati_config_get(config, LEATI_CONFIG_FLOATING_BUFFERS);
-}
-
-static uint32_t consumers_of(const leati_job_graph *graph, const leati_job_edge *edge,
-                             uint32_t producer, uint32_t *first)
-{
-    uint32_t count;
-    leati_edge_consumers(edge->partitioner, graph->vertices[edge->from_vertex].parallelism,
-                         graph->vertices[edge->to_vertex].parallelism, producer, first, &count);
-    return count;
-}
-
-static uint32_t producers_of(const leati_job_graph *graph, const leati_job_edge *edge,
-                             uint32_t consumer, uint32_t *first)
-{
-    uint32_t count;
-    leati_edge_producers(edge->partitioner, graph->vertices[edge->from_vertex].parallelism,
-                         graph->vertices[edge->to_vertex].parallelism, consumer, first, &count);
-    return count;
-}
-
-// The segments without which the job cannot run, and the number of its channels.
-static uint64_t count_minimum(const leati_job_graph *graph, uint64_t *channels)
-{
-    uint64_t segments = 0;
-    *channels = 0;
-    for (uint32_t e = 0; e < graph->edge_count; e++) {
-        const leati_job_edge *edge = &graph->edges[e];
-        for (uint32_t p = 0; p < graph->vertices[edge->from_vertex].parallelism; p++) {
-            uint32_t first, count = consumers_of(graph, edge, p, &first);
-            segments += pool_minimum(edge, count);
-            *channels += count;
-        }
-    }
-    return segments;
 }
 
 static leat_err reserve_segments(leat_job *job, uint64_t minimum)
@@ -118,7 +63,7 @@ static leat_err deploy_input(leat_job *job, leati_task *t)
         uint32_t first;
         if (edge->to_vertex != t->vertex->id)
             continue;
-        channels[edge->input] += producers_of(graph, edge, t->subtask, &first);
+        channels[edge->input] += leati_deploy_producers(graph, edge, t->subtask, &first);
         // All edges of an input carry the same structure; it is decoded into the layout of those
         // who take it.
         types[edge->input] = t->vertex->ops[0].node->inputs[edge->input].type;
@@ -133,10 +78,11 @@ static leat_err deploy_input(leat_job *job, leati_task *t)
 static leat_err deploy_task(leat_job *job, const leati_vertex *vertex, uint32_t subtask)
 {
     const leati_job_graph *graph = job->graph;
-    leati_task *t = task_of(job, vertex->id, subtask);
+    leati_task *t = leati_deploy_task_of(job, vertex->id, subtask);
     // Subtasks of the same index share a worker, as they would share a slot; single ones are
     // spread.
-    uint32_t home = vertex->parallelism > 1 ? subtask : vertex->id;
+    uint32_t place = (uint32_t)(t - &job->tasks[job->first_task[vertex->id]]);
+    uint32_t home = vertex->parallelism > 1 ? place : vertex->id;
     leat_err err = leati_task_init(t, job, job->allocator, vertex, subtask, home);
     if (err)
         return err;
@@ -145,7 +91,8 @@ static leat_err deploy_task(leat_job *job, const leati_vertex *vertex, uint32_t 
     t->pools = leati_calloc(job->allocator, exits, sizeof(leati_local_pool *));
     t->exits = leati_calloc(job->allocator, exits, sizeof *t->exits);
     t->spools = leati_calloc(job->allocator, exits, sizeof(leati_spool *));
-    if (!t->writers || !t->pools || !t->exits || !t->spools)
+    t->exchanges = leati_calloc(job->allocator, exits, sizeof *t->exchanges);
+    if (!t->writers || !t->pools || !t->exits || !t->spools || !t->exchanges)
         return LEAT_ENOMEM;
     err = give_own_worker(job, t);
     if (err)
@@ -153,19 +100,36 @@ static leat_err deploy_task(leat_job *job, const leati_vertex *vertex, uint32_t 
     return t->is_source ? LEAT_OK : deploy_input(job, t);
 }
 
+// Where the tasks of each vertex begin, and how many run here.
+static leat_err count_tasks(leat_job *job, uint64_t *count)
+{
+    const leati_job_graph *graph = job->graph;
+    job->first_task =
+        leati_calloc(job->allocator, graph->vertex_count + 1u, sizeof *job->first_task);
+    if (!job->first_task || leati_job_graph_tasks(graph) > UINT32_MAX / 2)
+        return LEAT_ENOMEM;
+    uint32_t here = 0;
+    for (uint32_t v = 0; v < graph->vertex_count; v++) {
+        job->first_task[v] = here;
+        for (uint32_t i = 0; i < graph->vertices[v].parallelism; i++)
+            if (leati_job_has_task(job, v, i)) {
+                if (job->placed)
+                    job->placed->local_of[job->placed->first_of[v] + i] = here;
+                here++;
+            }
+    }
+    job->first_task[graph->vertex_count] = here;
+    *count = here;
+    return LEAT_OK;
+}
+
 static leat_err deploy_tasks(leat_job *job)
 {
     const leati_job_graph *graph = job->graph;
-    uint64_t count = 0;
-    job->first_task = leati_calloc(job->allocator, graph->vertex_count, sizeof *job->first_task);
-    if (!job->first_task)
-        return LEAT_ENOMEM;
-    for (uint32_t v = 0; v < graph->vertex_count; v++) {
-        job->first_task[v] = (uint32_t)count;
-        count += graph->vertices[v].parallelism;
-    }
-    if (count > UINT32_MAX / 2)
-        return LEAT_ENOMEM;
+    uint64_t count;
+    leat_err err = count_tasks(job, &count);
+    if (err)
+        return err;
     job->tasks =
         leati_alloc_aligned(job->allocator, _Alignof(leati_task), count * sizeof *job->tasks);
     if (!job->tasks)
@@ -173,137 +137,9 @@ static leat_err deploy_tasks(leat_job *job)
     memset(job->tasks, 0, count * sizeof *job->tasks);
     job->task_count = (uint32_t)count;
     for (uint32_t v = 0; v < graph->vertex_count; v++)
-        for (uint32_t i = 0; i < graph->vertices[v].parallelism; i++) {
-            leat_err err = deploy_task(job, &graph->vertices[v], i);
-            if (err)
-                return err;
-        }
-    return LEAT_OK;
-}
-
-// --- exchanges ---
-
-// Where the channels of an edge begin in a consumer's gate: behind those of lower inputs, and of
-// earlier edges of the same input.
-static uint32_t gate_base(const leati_job_graph *graph, uint32_t edge_index, uint32_t consumer)
-{
-    const leati_job_edge *edge = &graph->edges[edge_index];
-    uint32_t base = 0, first;
-    for (uint32_t e = 0; e < graph->edge_count; e++) {
-        const leati_job_edge *other = &graph->edges[e];
-        if (other->to_vertex == edge->to_vertex &&
-            (other->input < edge->input || (other->input == edge->input && e < edge_index)))
-            base += producers_of(graph, other, consumer, &first);
-    }
-    return base;
-}
-
-static leat_err connect(leat_job *job, uint32_t edge_index, uint32_t producer, uint32_t consumer,
-                        leati_local_pool *pool)
-{
-    const leati_job_graph *graph = job->graph;
-    const leati_job_edge *edge = &graph->edges[edge_index];
-    leati_channel *channel;
-    leat_err err = leati_channel_create(
-        job->allocator, pool,
-        (uint32_t)leati_config_get(&job->config, LEATI_CONFIG_MAX_BUFFERS_PER_CHANNEL),
-        (uint32_t)leati_config_get(&job->config, LEATI_CONFIG_OVERDRAFT_BUFFERS), &channel);
-    if (err)
-        return err;
-    job->channels[job->channel_count++] = channel;
-    uint32_t first_producer;
-    producers_of(graph, edge, consumer, &first_producer);
-    uint32_t index = gate_base(graph, edge_index, consumer) + producer - first_producer;
-    leati_task_input *input = &task_of(job, edge->to_vertex, consumer)->input;
-    leati_gate_attach(input->gate, index, channel);
-    // The timestamp of a record is part of its payload.
-    uint32_t max_payload =
-        (uint32_t)leati_config_get(&job->config, LEATI_CONFIG_MAX_RECORD_SIZE) + 8;
-    leati_reader_init(&input->readers[index], job->allocator, channel, max_payload);
-    return LEAT_OK;
-}
-
-static leat_err create_pool(leat_job *job, leati_task *t, const leati_job_edge *edge,
-                            uint32_t channels, leati_local_pool **pool)
-{
-    uint32_t minimum = pool_minimum(edge, channels), maximum = pool_maximum(&job->config, channels);
-    leati_local_pool_options options = {
-        .minimum = minimum,
-        .maximum = maximum > minimum ? maximum : minimum,
-        .overdraft = (uint32_t)leati_config_get(&job->config, LEATI_CONFIG_OVERDRAFT_BUFFERS),
-        .waiter = &t->waiter,
-    };
-    leat_err err = leati_local_pool_create(job->runtime->pool, &options, pool);
-    if (!err)
-        job->promised -= minimum;
-    return err;
-}
-
-static leat_err create_spool(leat_job *job, const leati_task *t, const leati_job_edge *edge,
-                             uint32_t channels, leati_spool **spool)
-{
-    leat_err err = leati_spool_create(job->allocator, channels, spool);
-    if (err == LEAT_EIO)
-        leati_env_run_failed(
-            job->env, err,
-            "%s: a file for its blocking exchange cannot be made in %s: %s; TMPDIR can "
-            "name another folder",
-            t->vertex->ops[edge->from_op].node->name, leati_spool_folder(), strerror(errno));
-    return err;
-}
-
-static leat_err deploy_exit(leat_job *job, uint32_t edge_index, uint32_t producer)
-{
-    const leati_job_graph *graph = job->graph;
-    const leati_job_edge *edge = &graph->edges[edge_index];
-    const leati_vertex *to = &graph->vertices[edge->to_vertex];
-    leati_task *t = task_of(job, edge->from_vertex, producer);
-    uint32_t first, channels = consumers_of(graph, edge, producer, &first);
-    uint32_t exit = t->exit_count;
-    leat_err err = create_pool(job, t, edge, channels, &t->pools[exit]);
-    if (err)
-        return err;
-    t->exit_count++;
-    if (edge->blocking) {
-        err = create_spool(job, t, edge, channels, &t->spools[exit]);
-        if (err)
-            return err;
-    }
-    size_t first_channel = job->channel_count;
-    for (uint32_t c = 0; c < channels && !err; c++)
-        err = connect(job, edge_index, producer, first + c, t->pools[exit]);
-    if (err)
-        return err;
-    for (uint32_t c = 0; c < channels && t->spools[exit]; c++)
-        leati_channel_set_spool(job->channels[first_channel + c], t->spools[exit], c);
-    leati_writer_options options = {
-        .allocator = job->allocator,
-        .type = edge->type,
-        .partitioner = edge->partitioner,
-        .key = edge->key,
-        .custom = edge->custom,
-        .spool = t->spools[exit],
-        .ctx = &t->chain.ctx[edge->from_op],
-        .subtask = producer,
-        .channels = channels,
-        .consumers = to->parallelism,
-        .max_parallelism = to->max_parallelism,
-        .buffer_timeout_ms = edge->buffer_timeout_ms,
-        .max_segments =
-            (uint32_t)leati_config_get(&job->config, LEATI_CONFIG_MAX_BUFFERS_PER_CHANNEL),
-        .max_record_size = (uint32_t)leati_config_get(&job->config, LEATI_CONFIG_MAX_RECORD_SIZE),
-        .pool = t->pools[exit],
-        .waiter = &t->waiter,
-        .time = &t->time,
-        .maybe_blocked = &t->maybe_blocked,
-        .failed = leati_ctx_error,
-    };
-    err = leati_writer_create(&options, &job->channels[first_channel], &t->writers[exit]);
-    if (!err)
-        t->exits[exit] = (leati_chain_exit){.from_op = edge->from_op,
-                                            .side = edge->side,
-                                            .type = edge->type,
-                                            .writer = leati_writer_operator(t->writers[exit])};
+        for (uint32_t i = 0; i < graph->vertices[v].parallelism && !err; i++)
+            if (leati_job_has_task(job, v, i))
+                err = deploy_task(job, &graph->vertices[v], i);
     return err;
 }
 
@@ -343,7 +179,7 @@ static leati_flusher *flusher_for(leat_job *job, int64_t timeout_ms)
     return flusher;
 }
 
-static leat_err add_to_flusher(leat_job *job, const leati_job_edge *edge, leati_writer *writer)
+leat_err leati_deploy_flusher(leat_job *job, const leati_job_edge *edge, leati_writer *writer)
 {
     if (edge->buffer_timeout_ms <= 0)
         return LEAT_OK;
@@ -359,41 +195,41 @@ static leat_err add_to_flusher(leat_job *job, const leati_job_edge *edge, leati_
     return LEAT_OK;
 }
 
-// --- the whole ---
-
-static leat_err deploy_exchanges(leat_job *job)
+static leat_err deploy_operators_flusher(leat_job *job)
 {
-    const leati_job_graph *graph = job->graph;
-    for (uint32_t e = 0; e < graph->edge_count; e++) {
-        const leati_job_edge *edge = &graph->edges[e];
-        for (uint32_t p = 0; p < graph->vertices[edge->from_vertex].parallelism; p++) {
-            leat_err err = deploy_exit(job, e, p);
-            leati_task *t = task_of(job, edge->from_vertex, p);
-            if (!err)
-                err = add_to_flusher(job, edge, t->writers[t->exit_count - 1]);
-            if (err)
-                return err;
-        }
-    }
     int64_t timeout_ms = leati_config_get(&job->config, LEATI_CONFIG_BUFFER_TIMEOUT);
     job->operators_flusher = flusher_for(job, timeout_ms > 0 ? timeout_ms : 100);
     return job->operators_flusher ? LEAT_OK : LEAT_ENOMEM;
 }
 
+// --- the whole ---
+
 leat_err leati_job_deploy(leat_job *job)
 {
-    uint64_t channels;
-    uint64_t minimum = count_minimum(job->graph, &channels);
-    leat_err err = reserve_segments(job, minimum);
+    leati_exchange_needs needs;
+    leati_deploy_count(job, &needs);
+    leat_err err = reserve_segments(job, needs.segments);
     if (err)
         return err;
-    job->channels = leati_calloc(job->allocator, channels, sizeof(leati_channel *));
+    job->channels = leati_calloc(job->allocator, needs.channels, sizeof(leati_channel *));
     err = job->channels ? deploy_tasks(job) : LEAT_ENOMEM;
+    if (!err && job->placed)
+        err = leati_placed_open(job, &needs);
     if (!err)
-        err = deploy_exchanges(job);
+        err = leati_deploy_exchanges(job);
+    if (!err)
+        err = deploy_operators_flusher(job);
     if (!err)
         err = leati_scheduler_reserve(job->runtime->scheduler, min_u32(job->task_count, 1));
     return err;
+}
+
+static void undeploy_pool(leati_local_pool **pool)
+{
+    if (!*pool)
+        return;
+    leati_local_pool_close(*pool);
+    leati_local_pool_destroy(pool);
 }
 
 void leati_job_undeploy(leat_job *job)
@@ -408,12 +244,11 @@ void leati_job_undeploy(leat_job *job)
     for (uint32_t i = 0; i < job->task_count; i++) {
         leati_task *t = &job->tasks[i];
         for (uint32_t e = 0; t->pools && e < t->exit_count; e++)
-            if (t->pools[e]) {
-                leati_local_pool_close(t->pools[e]);
-                leati_local_pool_destroy(&t->pools[e]);
-            }
+            undeploy_pool(&t->pools[e]);
         leati_free(job->allocator, t->pools);
     }
+    for (size_t i = 0; job->placed && i < job->placed->pool_count; i++)
+        undeploy_pool(&job->placed->pools[i]);
     leati_free_aligned(job->allocator, job->tasks);
     leati_free(job->allocator, job->first_task);
     while (job->flushers) {

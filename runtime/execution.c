@@ -12,6 +12,7 @@
 #include "base/thread.h"
 #include "base/utf8.h"
 #include "runtime/metrics.h"
+#include "runtime/placement_impl.h"
 
 // --- the runtime ---
 
@@ -131,8 +132,9 @@ void leati_job_log(const leat_job *job, leat_log_level level, const char *format
 
 // --- start ---
 
-static void free_job(leat_job *job)
+void leati_job_free(leat_job *job)
 {
+    leati_placed_close(job);
     leati_metrics_free(job);
     leati_job_undeploy(job);
     while (job->shared) {
@@ -141,7 +143,9 @@ static void free_job(leat_job *job)
         shared->destroy(shared->object);
         leati_free(job->allocator, shared);
     }
+    leati_placed_free(job);
     leati_job_graph_destroy(&job->graph);
+    leati_asking_fini(&job->asking);
     pthread_mutex_destroy(&job->print_lock);
     pthread_mutex_destroy(&job->shared_lock);
     pthread_mutex_destroy(&job->lock);
@@ -159,15 +163,7 @@ static void tell_operators(const leat_job *job)
         }
 }
 
-static void init_locks(leat_job *job)
-{
-    pthread_mutex_init(&job->print_lock, NULL);
-    pthread_mutex_init(&job->shared_lock, NULL);
-    pthread_mutex_init(&job->lock, NULL);
-    leati_cond_init(&job->ended);
-}
-
-leat_err leat_start(leat_runtime *runtime, leat_env *env, leat_job **out)
+leat_err leati_job_create(leat_runtime *runtime, leat_env *env, leat_job **out)
 {
     leat_job *job = leati_calloc(runtime->allocator, 1, sizeof *job);
     if (!job) {
@@ -178,47 +174,87 @@ leat_err leat_start(leat_runtime *runtime, leat_env *env, leat_job **out)
     job->env = env;
     job->allocator = runtime->allocator;
     job->config = *leati_env_config(env);
-    init_locks(job);
+    pthread_mutex_init(&job->print_lock, NULL);
+    pthread_mutex_init(&job->shared_lock, NULL);
+    pthread_mutex_init(&job->lock, NULL);
+    leati_cond_init(&job->ended);
+    leati_asking_init(&job->asking);
     leat_err err = leati_job_graph_create(env, &job->graph);
-    if (!err) {
-        size_t told = leat_env_fault_count(env);
-        err = leati_job_deploy(job);
-        // What deployment could say itself it has said.
-        if (err && leat_env_fault_count(env) == told)
-            leati_env_run_failed(env, err, "the job could not be deployed: %s",
-                                 leat_err_message(err));
-    }
+    if (err)
+        leati_job_free(job);
+    else
+        *out = job;
+    return err;
+}
+
+// Whoever fails or cancels the job wakes its tasks from the first of these on. From the second on
+// it may be concluded, as nobody here is going to touch it any more.
+static void set_locked(leat_job *job, bool *flag)
+{
+    pthread_mutex_lock(&job->lock);
+    *flag = true;
+    pthread_cond_broadcast(&job->ended);
+    pthread_mutex_unlock(&job->lock);
+}
+
+static void start_tasks(leat_job *job)
+{
+    job->live = job->task_count;
+    set_locked(job, &job->started);
+    for (uint32_t i = 0; i < job->task_count; i++)
+        leati_runnable_wake(&job->tasks[i].run);
+    if (job->placed)
+        set_locked(job, &job->launched);
+}
+
+leat_err leati_job_launch(leat_job *job, leat_job **out)
+{
+    leat_runtime *runtime = job->runtime;
+    size_t told = leat_env_fault_count(job->env);
+    leat_err err = leati_job_deploy(job);
     if (err) {
-        if (job->graph)
-            tell_operators(job);
-        free_job(job);
+        // What deployment could say itself it has said.
+        if (leat_env_fault_count(job->env) == told)
+            leati_env_run_failed(job->env, err, "the job could not be deployed: %s",
+                                 leat_err_message(err));
+        tell_operators(job);
+        leati_job_free(job);
         return err;
     }
-    job->live = job->task_count;
     for (leati_flusher *flusher = job->flushers; flusher; flusher = flusher->next)
         leati_service_add_tick(runtime->service, &flusher->tick);
     leati_job_log(job, LEAT_LOG_INFO, "%u tasks, %zu channels on %u workers, digest %s",
                   job->task_count, job->channel_count, leati_scheduler_workers(runtime->scheduler),
                   job->graph->digest);
     *out = job;
-    for (uint32_t i = 0; i < job->task_count; i++)
-        leati_runnable_wake(&job->tasks[i].run);
+    start_tasks(job);
     return LEAT_OK;
+}
+
+leat_err leat_start(leat_runtime *runtime, leat_env *env, leat_job **out)
+{
+    leat_job *job;
+    leat_err err = leati_job_create(runtime, env, &job);
+    return err ? err : leati_job_launch(job, out);
 }
 
 // --- stopping ---
 
-// Tasks look at the flag at the start of each turn and at every wait.
+// Tasks look at the flag at the start of each turn and at every wait. Those of a job that is still
+// being deployed find it when they start.
 static void stop_tasks(leat_job *job)
 {
+    pthread_mutex_lock(&job->lock);
     atomic_store_explicit(&job->stopping, true, memory_order_release);
-    for (uint32_t i = 0; i < job->task_count; i++) {
+    bool started = job->started;
+    pthread_mutex_unlock(&job->lock);
+    for (uint32_t i = 0; started && i < job->task_count; i++) {
         atomic_store_explicit(&job->tasks[i].run.urgent, true, memory_order_relaxed);
         leati_runnable_wake(&job->tasks[i].run);
     }
 }
 
-void leati_job_fail(leat_job *job, leat_err err, const char *text)
+void leati_job_fail(leat_job *job, leat_err err, const char *text, const leati_task *task)
 {
     pthread_mutex_lock(&job->lock);
     // What fails because the job was cancelled is no failure of the job.
@@ -232,6 +268,11 @@ void leati_job_fail(leat_job *job, leat_err err, const char *text)
     if (!first)
         return;
     leati_job_log(job, LEAT_LOG_INFO, "failing: %s", text);
+    // Told before the tasks are stopped, so that they are not over before it is known why.
+    if (job->placed)
+        job->placed->hooks->failed(job->placed->user, err, text,
+                                   task ? task->vertex->id : UINT32_MAX,
+                                   task ? task->subtask : UINT32_MAX);
     stop_tasks(job);
 }
 
@@ -248,16 +289,13 @@ void leat_job_cancel(leat_job *job)
 
 // --- the end ---
 
-// A job that was cancelled after its last record had been processed has finished all the same.
-static leat_job_state final_state(const leat_job *job)
+bool leati_job_has_finished(const leat_job *job)
 {
-    if (job->failure)
-        return LEAT_JOB_FAILED;
     for (uint32_t i = 0; i < job->task_count; i++)
         if (atomic_load_explicit(&job->tasks[i].stage, memory_order_relaxed) !=
             LEATI_STAGE_FINISHED)
-            return LEAT_JOB_CANCELED;
-    return LEAT_JOB_FINISHED;
+            return false;
+    return !job->failure;
 }
 
 // What operators have kept back until the whole job had succeeded. No task is left, so what they
@@ -277,6 +315,24 @@ static void commit_shared(leat_job *job)
     }
 }
 
+void leati_job_end(leat_job *job, bool commit)
+{
+    leati_asking_end(job);
+    // A job that was cancelled after its last record had been processed has finished all the same.
+    if (commit)
+        commit_shared(job);
+    tell_operators(job);
+    pthread_mutex_lock(&job->lock);
+    leat_job_state state = job->failure ? LEAT_JOB_FAILED
+                           : commit     ? LEAT_JOB_FINISHED
+                                        : LEAT_JOB_CANCELED;
+    atomic_store_explicit(&job->state, state, memory_order_release);
+    job->done = true;
+    leati_job_log(job, LEAT_LOG_INFO, "%s", leat_job_state_name(state));
+    pthread_cond_broadcast(&job->ended);
+    pthread_mutex_unlock(&job->lock);
+}
+
 void leati_job_task_ended(leat_job *job)
 {
     pthread_mutex_lock(&job->lock);
@@ -284,16 +340,13 @@ void leati_job_task_ended(leat_job *job)
     pthread_mutex_unlock(&job->lock);
     if (!last)
         return;
-    if (final_state(job) == LEAT_JOB_FINISHED)
-        commit_shared(job);
-    tell_operators(job);
-    pthread_mutex_lock(&job->lock);
-    leat_job_state state = final_state(job);
-    atomic_store_explicit(&job->state, state, memory_order_release);
-    job->done = true;
-    leati_job_log(job, LEAT_LOG_INFO, "%s", leat_job_state_name(state));
-    pthread_cond_broadcast(&job->ended);
-    pthread_mutex_unlock(&job->lock);
+    if (!job->placed) {
+        leati_job_end(job, leati_job_has_finished(job));
+        return;
+    }
+    // Told first: whoever waits for the job to be over may then destroy it.
+    job->placed->hooks->tasks_over(job->placed->user, leati_job_has_finished(job));
+    set_locked(job, &job->over);
 }
 
 static leat_err result_of(const leat_job *job)
@@ -308,27 +361,40 @@ static leat_err result_of(const leat_job *job)
     }
 }
 
-static bool is_done(leat_job *job)
+static bool has_come(leat_job *job, const bool *what)
 {
     pthread_mutex_lock(&job->lock);
-    bool done = job->done;
+    bool come = *what;
     pthread_mutex_unlock(&job->lock);
-    return done;
+    return come;
 }
 
 // Nobody else runs the tasks of a stepped runtime.
-static leat_err wait_stepped(leat_job *job)
+static leat_err wait_stepped(leat_job *job, const bool *what)
 {
-    while (!is_done(job))
+    while (!has_come(job, what))
         if (!leati_scheduler_step(job->runtime->scheduler))
             return LEAT_EAGAIN;
-    return result_of(job);
+    return LEAT_OK;
+}
+
+leat_err leati_job_wait_over(leat_job *job)
+{
+    if (job->runtime->turn_records)
+        return wait_stepped(job, &job->over);
+    pthread_mutex_lock(&job->lock);
+    while (!job->over || !job->launched)
+        pthread_cond_wait(&job->ended, &job->lock);
+    pthread_mutex_unlock(&job->lock);
+    return LEAT_OK;
 }
 
 leat_err leat_job_wait(leat_job *job, int64_t timeout_ms)
 {
-    if (job->runtime->turn_records)
-        return wait_stepped(job);
+    if (job->runtime->turn_records) {
+        leat_err err = wait_stepped(job, &job->done);
+        return err ? err : result_of(job);
+    }
     struct timespec deadline = leati_deadline(timeout_ms > 0 ? timeout_ms : 0);
     pthread_mutex_lock(&job->lock);
     int timed_out = 0;
@@ -345,13 +411,15 @@ void leat_job_destroy(leat_job **job)
     if (!*job)
         return;
     leat_job_cancel(*job);
+    if ((*job)->placed) // nobody has concluded it, or it is concluded and this does nothing
+        leati_job_conclude(*job, false, NULL, 0);
     leat_err err = leat_job_wait(*job, -1);
     assert(err !=
            LEAT_EAGAIN); // which whoever destroys a job from inside one of its tasks would get
     (void)err;           // whoever wants to know has asked before
     for (leati_flusher *flusher = (*job)->flushers; flusher; flusher = flusher->next)
         leati_service_remove_tick((*job)->runtime->service, &flusher->tick);
-    free_job(*job);
+    leati_job_free(*job);
     *job = NULL;
 }
 

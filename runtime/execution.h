@@ -39,7 +39,29 @@ typedef struct leati_shared {
     void (*destroy)(void *object);
     leat_err (*commit)(void *object, char *why, size_t why_size);
     struct leati_shared *next;
+    // Of those that can be asked (ask.c).
+    uint32_t node_id;
+    void (*asked)(void *object, uint32_t process, uint64_t token, const uint8_t *question,
+                  size_t size);
+    struct leati_shared *next_asked;
 } leati_shared;
+
+typedef struct leati_question leati_question;
+
+// Questions to shared objects and the answers to them (ask.c).
+typedef struct leati_asking {
+    pthread_mutex_t lock;
+    // Under the lock.
+    leati_shared *objects;        // that can be asked
+    leati_question *first, *last; // that came before their object was there
+    uint32_t waiting;             // how many of these
+    leati_answer *pending;        // that tasks here wait for
+    uint64_t last_token;
+    bool ended; // nothing is asked any more
+} leati_asking;
+
+// How a job is spread over processes; runtime/placement_impl.h.
+typedef struct leati_placed leati_placed;
 
 // All writers of a job with the same buffer timeout.
 typedef struct leati_flusher {
@@ -58,9 +80,10 @@ struct leat_job {
     const leat_allocator *allocator;
     leati_config config;
     leati_job_graph *graph;
-    leati_task *tasks; // grouped by vertex
+    leati_task *tasks; // that run in this process, grouped by vertex
     uint32_t task_count;
-    uint32_t *first_task;     // of each vertex
+    uint32_t *first_task;     // of each vertex, and task_count after the last
+    leati_placed *placed;     // NULL: all tasks run here
     leati_channel **channels; // of all edges
     size_t channel_count;
     leati_flusher *flushers;
@@ -74,22 +97,53 @@ struct leat_job {
     // Under shared_lock.
     pthread_mutex_t shared_lock;
     leati_shared *shared;
+    leati_asking asking; // has a lock of its own
     // Under lock.
     pthread_mutex_t lock;
     pthread_cond_t ended;
+    bool started;  // tasks may be woken
     uint32_t live; // tasks that have not ended
-    bool done;     // the last task has left
+    bool launched; // of a placed job: whoever has started it has left it
+    bool over;     // of a placed job: the last task has left
+    bool done;     // the job's state is final
     leat_err failure;
     char failure_text[LEATI_FAILURE_TEXT];
 };
 
-// The first failure wins; all tasks are told to stop.
-void leati_job_fail(leat_job *job, leat_err err, const char *text);
+// The first failure wins; all tasks are told to stop. `task`: whose failure it is, or NULL.
+void leati_job_fail(leat_job *job, leat_err err, const char *text, const leati_task *task);
 // One line for the environment's log, with the job's name.
 void leati_job_log(const leat_job *job, leat_log_level level, const char *format, ...)
     LEAT_PRINTF(3, 4);
 // A task has ended and will not touch the job any more after this call.
 void leati_job_task_ended(leat_job *job);
+
+// --- what leat_start and leati_start_placed, leat_job_wait and leati_job_conclude share ---
+
+// Makes a job whose graph is there and whose tasks are not.
+LEAT_MUST_USE leat_err leati_job_create(leat_runtime *runtime, leat_env *env, leat_job **job);
+// Deploys its tasks and wakes them; on failure the job is freed and the faults are told.
+LEAT_MUST_USE leat_err leati_job_launch(leat_job *job, leat_job **out);
+void leati_job_free(leat_job *job);
+// Whether all tasks here have finished, none having failed. Once the tasks are over.
+bool leati_job_has_finished(const leat_job *job);
+// Commits if it is asked to, tells the operators, and sets the final state: FINISHED if it has
+// committed, otherwise FAILED or CANCELED. Once the tasks are over, on one thread.
+void leati_job_end(leat_job *job, bool commit);
+// Waits until the last task has left; in a stepped runtime it runs them, and LEAT_EAGAIN says that
+// none is ready.
+LEAT_MUST_USE leat_err leati_job_wait_over(leat_job *job);
+
+// --- ask.c ---
+
+void leati_asking_init(leati_asking *asking);
+void leati_asking_fini(leati_asking *asking);
+// An object that can be asked is there: it is asked what has waited for it.
+void leati_asking_add(leat_job *job, leati_shared *shared);
+// No object is asked any more; what waits for one is answered with LEAT_ECLOSED.
+void leati_asking_end(leat_job *job);
+// Whether a task waits for an answer. Any thread.
+bool leati_asking_is_pending(leat_job *job, const leati_task *task);
 
 // --- deploy.c ---
 

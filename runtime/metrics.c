@@ -25,7 +25,7 @@ void leati_metric_fail(const leat_ctx *ctx, leat_err err, const char *format, ..
     va_start(args, format);
     vsnprintf(text + length, sizeof text - (size_t)length, format, args);
     va_end(args);
-    leati_job_fail(ctx->task->job, err, text);
+    leati_job_fail(ctx->task->job, err, text, ctx->task);
 }
 
 static size_t in_lines(size_t size_bytes)
@@ -146,10 +146,9 @@ static void each_context(const leat_job *job, void (*fn)(void *user, const leat_
 {
     for (uint32_t v = 0; v < job->graph->vertex_count; v++) {
         const leati_vertex *vertex = &job->graph->vertices[v];
-        const leati_task *tasks = &job->tasks[job->first_task[v]];
         for (uint32_t op = 0; op < vertex->op_count; op++)
-            for (uint32_t subtask = 0; subtask < vertex->parallelism; subtask++)
-                fn(user, &tasks[subtask].chain.ctx[op]);
+            for (uint32_t t = job->first_task[v]; t < job->first_task[v + 1]; t++)
+                fn(user, &job->tasks[t].chain.ctx[op]);
     }
 }
 

@@ -9,7 +9,7 @@
 #include "base/utf8.h"
 #include "leat/record.h"
 #include "runtime/context.h"
-#include "runtime/execution.h"
+#include "runtime/placement_impl.h"
 
 // A turn is short, so that mail and neighbours are served soon; the clock is looked at between
 // batches only.
@@ -189,6 +189,9 @@ static leat_err sleep_blocked(leati_task *t, leati_turn *turn)
 static void set_stage(leati_task *t, leati_stage stage)
 {
     atomic_store_explicit(&t->stage, (int)stage, memory_order_relaxed);
+    const leati_placed *placed = t->job->placed;
+    if (placed)
+        placed->hooks->task_stage(placed->user, t->vertex->id, t->subtask, stage);
 }
 
 static leat_err open_task(leati_task *t)
@@ -361,7 +364,7 @@ static void stop_task(leati_task *t, leat_err err)
     bool cancelled = err == LEAT_ECANCELLED && !t->failure && leati_task_is_stopping(t);
     if (!cancelled) {
         leati_task_note_failure(t, err);
-        leati_job_fail(t->job, t->failure, t->failure_text);
+        leati_job_fail(t->job, t->failure, t->failure_text, t);
     }
     // The watch goes before the operators, who may close the descriptor, whose number may then be
     // another's.
@@ -472,6 +475,7 @@ void leati_task_fini(leati_task *t)
     for (uint32_t i = 0; t->spools && i < t->exit_count; i++)
         leati_spool_destroy(&t->spools[i]);
     leati_free(t->allocator, t->spools);
+    leati_free(t->allocator, t->exchanges);
     leati_worker_destroy(&t->own_worker);
     leati_mailbox_fini(&t->mailbox);
 }

@@ -75,6 +75,14 @@ typedef enum leati_gap {
 
 enum { LEATI_FAILURE_TEXT = 1024 };
 
+// Where one of the task's writers leads.
+typedef struct leati_task_exchange {
+    const leati_job_edge *edge;
+    uint32_t first, count;    // the consumers that it feeds
+    uint32_t number;          // of the first channel, among all of the job
+    leati_channel **channels; // one a consumer; borrowed from the job
+} leati_task_exchange;
+
 struct leati_task {
     leati_waiter waiter; // first: pools, gates and writers know the task by it
     leati_runnable run;
@@ -87,7 +95,8 @@ struct leati_task {
     leati_writer **writers;
     leati_local_pool **pools;
     leati_chain_exit *exits;
-    leati_spool **spools;     // of blocking exchanges
+    leati_spool **spools; // of blocking exchanges
+    leati_task_exchange *exchanges;
     leati_worker *own_worker; // NULL: a shared one
     bool is_source;           // the head is a source
     bool is_mixed;            // the head has absorbed sources
