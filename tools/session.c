@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "graph/stream_graph.h"
 #include "tools/style.h"
 
 static const char *job_name(const leati_session *session)
@@ -67,16 +68,29 @@ static bool load(leati_session *session)
     return good;
 }
 
+// Files that the user names; the others are the job function's own.
+static leat_err apply_files(leati_session *session)
+{
+    const leati_options *o = session->options;
+    leat_err err = LEAT_OK;
+    for (size_t i = 0; i < o->file_count && err == LEAT_OK; i++)
+        err = leati_env_set_cache(session->env, o->files[i].name, o->files[i].path);
+    return err;
+}
+
 static leati_exit build(leati_session *session)
 {
     const leati_options *o = session->options;
     if (!load(session))
         return LEATI_EXIT_REFUSED;
+    leat_err err = apply_files(session);
+    if (err != LEAT_OK)
+        return leati_session_refuse(session, err);
     set_default_name(session);
     session->file.main(session->env, (int)o->rest_count + 1, session->argv);
     if (o->name)
         leat_env_set_name(session->env, o->name);
-    leat_err err = leat_env_check(session->env);
+    err = leat_env_check(session->env);
     return err == LEAT_OK ? LEATI_EXIT_OK : leati_session_refuse(session, err);
 }
 
