@@ -77,6 +77,12 @@ LEATI_SHARED LEAT_MUST_USE leat_err leati_job_graph_decode(const leat_allocator 
                                                            leati_job_graph **graph, char *why,
                                                            size_t why_size);
 
+// Where two graphs differ first: "" or a sentence ("operator 3 is \"a\" (map) here and \"b\"
+// (filter) there"), in which here is `a`. They need not have their nodes. What does not enter the
+// digest does not count.
+LEATI_SHARED void leati_job_graph_difference(const leati_job_graph *a, const leati_job_graph *b,
+                                             char *text, size_t text_size);
+
 // A picture of the graph as LEAT_PLAN_*; `*text` is freed with leati_free of `allocator`.
 LEATI_SHARED LEAT_MUST_USE leat_err leati_job_graph_picture(const leati_job_graph *graph,
                                                             leat_plan_format format,

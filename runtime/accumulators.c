@@ -3,29 +3,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/arena.h"
+#include "runtime/accumulators_impl.h"
 #include "runtime/execution.h"
 #include "runtime/histogram.h"
 #include "runtime/metrics.h"
-
-__extension__ typedef __int128 wide;
-
-// What has been merged under one name. The sum is wide, so that only the result can overflow, not
-// a part of it.
-typedef struct merged {
-    leat_accumulator_value value;
-    wide sum;
-    leat_histogram *histogram;
-    void *list; // `value.count` items of `value`'s list
-    size_t list_capacity;
-} merged;
-
-struct leat_accumulators {
-    leat_allocator allocator;
-    leati_arena arena; // names, texts, histograms
-    merged *items;
-    size_t count, capacity;
-};
 
 // --- merging ---
 
@@ -35,18 +16,19 @@ typedef struct merging {
 } merging;
 
 // Names of different kinds stand apart; the job is failing then.
-static merged *find_or_add(leat_accumulators *all, const leat_accumulator *a)
+leati_merged *leati_accumulators_find(leat_accumulators *all, const char *name,
+                                      leat_accumulator_kind kind)
 {
     for (size_t i = 0; i < all->count; i++)
-        if (all->items[i].value.kind == a->kind && !strcmp(all->items[i].value.name, a->name))
+        if (all->items[i].value.kind == kind && !strcmp(all->items[i].value.name, name))
             return &all->items[i];
     if (!leati_grow(&all->allocator, (void **)&all->items, &all->capacity, all->count + 1,
                     sizeof *all->items))
         return NULL;
-    merged m = {.value = {.name = leati_arena_strdup(&all->arena, a->name), .kind = a->kind}};
+    leati_merged m = {.value = {.name = leati_arena_strdup(&all->arena, name), .kind = kind}};
     if (!m.value.name)
         return NULL;
-    if (a->kind == LEAT_ACCUMULATOR_HISTOGRAM) {
+    if (kind == LEAT_ACCUMULATOR_HISTOGRAM) {
         m.histogram = leati_arena_alloc(&all->arena, sizeof *m.histogram);
         if (!m.histogram)
             return NULL;
@@ -56,7 +38,8 @@ static merged *find_or_add(leat_accumulators *all, const leat_accumulator *a)
     return &all->items[all->count++];
 }
 
-static leat_err add_item(leat_accumulators *all, merged *m, const char *item, size_t *size)
+leat_err leati_accumulators_add_item(leat_accumulators *all, leati_merged *m, const char *item,
+                                     size_t *size)
 {
     bool is_text = m->value.kind == LEAT_ACCUMULATOR_LIST_STR;
     size_t item_size = is_text ? sizeof(leat_str) : sizeof(int64_t);
@@ -78,13 +61,13 @@ static leat_err add_item(leat_accumulators *all, merged *m, const char *item, si
     return LEAT_OK;
 }
 
-static leat_err merge_list(leat_accumulators *all, merged *m, const leat_accumulator *a)
+static leat_err merge_list(leat_accumulators *all, leati_merged *m, const leat_accumulator *a)
 {
     leati_list_chunk *chunk = atomic_load_explicit(&a->first, memory_order_acquire);
     for (; chunk; chunk = atomic_load_explicit(&chunk->next, memory_order_acquire)) {
         size_t used = atomic_load_explicit(&chunk->used, memory_order_acquire), size;
         for (size_t at = 0; at < used; at += size) {
-            leat_err err = add_item(all, m, chunk->data + at, &size);
+            leat_err err = leati_accumulators_add_item(all, m, chunk->data + at, &size);
             if (err)
                 return err;
         }
@@ -92,7 +75,7 @@ static leat_err merge_list(leat_accumulators *all, merged *m, const leat_accumul
     return LEAT_OK;
 }
 
-static void merge_i64(merged *m, int64_t value)
+void leati_merge_i64(leati_merged *m, int64_t value)
 {
     if (m->value.kind == LEAT_ACCUMULATOR_SUM_I64)
         m->sum += value;
@@ -101,7 +84,7 @@ static void merge_i64(merged *m, int64_t value)
         m->value.i64 = value;
 }
 
-static void merge_f64(merged *m, double value)
+void leati_merge_f64(leati_merged *m, double value)
 {
     if (m->value.kind == LEAT_ACCUMULATOR_SUM_F64 || m->value.kind == LEAT_ACCUMULATOR_AVERAGE)
         m->value.f64 += value;
@@ -110,30 +93,35 @@ static void merge_f64(merged *m, double value)
         m->value.f64 = value;
 }
 
-static leat_err merge(leat_accumulators *all, merged *m, const leat_accumulator *a)
+bool leati_accumulator_is_list(leat_accumulator_kind kind)
+{
+    return kind == LEAT_ACCUMULATOR_LIST_I64 || kind == LEAT_ACCUMULATOR_LIST_F64 ||
+           kind == LEAT_ACCUMULATOR_LIST_STR;
+}
+
+bool leati_accumulator_is_i64(leat_accumulator_kind kind)
+{
+    return kind == LEAT_ACCUMULATOR_SUM_I64 || kind == LEAT_ACCUMULATOR_MIN_I64 ||
+           kind == LEAT_ACCUMULATOR_MAX_I64;
+}
+
+static leat_err merge(leat_accumulators *all, leati_merged *m, const leat_accumulator *a)
 {
     // Acquire pairs with the release of whoever counts.
     uint64_t count = atomic_load_explicit(&a->count, memory_order_acquire);
     if (count == 0)
         return LEAT_OK;
-    switch (a->kind) {
-    case LEAT_ACCUMULATOR_LIST_I64:
-    case LEAT_ACCUMULATOR_LIST_F64:
-    case LEAT_ACCUMULATOR_LIST_STR:
+    if (leati_accumulator_is_list(a->kind))
         return merge_list(all, m, a);
-    case LEAT_ACCUMULATOR_HISTOGRAM:
+    if (a->kind == LEAT_ACCUMULATOR_HISTOGRAM) {
         leati_histogram_merge(m->histogram, a->histogram);
         m->value.count = leat_histogram_count(m->histogram);
         return LEAT_OK;
-    case LEAT_ACCUMULATOR_SUM_I64:
-    case LEAT_ACCUMULATOR_MIN_I64:
-    case LEAT_ACCUMULATOR_MAX_I64:
-        merge_i64(m, atomic_load_explicit(&a->i64, memory_order_relaxed));
-        break;
-    default:
-        merge_f64(m, atomic_load_explicit(&a->f64, memory_order_relaxed));
-        break;
     }
+    if (leati_accumulator_is_i64(a->kind))
+        leati_merge_i64(m, atomic_load_explicit(&a->i64, memory_order_relaxed));
+    else
+        leati_merge_f64(m, atomic_load_explicit(&a->f64, memory_order_relaxed));
     m->value.count += count;
     return LEAT_OK;
 }
@@ -144,11 +132,11 @@ static void merge_one(void *user, const leat_ctx *ctx, const leati_metric *metri
     if (!metric->is_accumulator || to->err)
         return;
     const leat_accumulator *a = metric->object;
-    merged *m = find_or_add(to->into, a);
+    leati_merged *m = leati_accumulators_find(to->into, a->name, a->kind);
     to->err = m ? merge(to->into, m, a) : LEAT_ENOMEM;
 }
 
-static void complete(merged *m)
+static void complete(leati_merged *m)
 {
     leat_accumulator_value *value = &m->value;
     switch (value->kind) {
@@ -176,24 +164,39 @@ static void complete(merged *m)
     }
 }
 
+void leati_accumulators_complete(leat_accumulators *all)
+{
+    for (size_t i = 0; i < all->count; i++)
+        complete(&all->items[i]);
+}
+
 // --- the public face ---
 
-leat_err leat_job_accumulators(const leat_job *job, leat_accumulators **accumulators)
+leat_err leati_accumulators_create(const leat_allocator *allocator, leat_accumulators **out)
 {
-    leat_accumulators *all = leati_calloc(job->allocator, 1, sizeof *all);
+    leat_accumulators *all = leati_calloc(allocator, 1, sizeof *all);
     if (!all)
         return LEAT_ENOMEM;
     // The runtime, and its copy of the allocator, may end first.
-    all->allocator = *job->allocator;
+    all->allocator = *allocator;
     leati_arena_init(&all->arena, &all->allocator);
+    *out = all;
+    return LEAT_OK;
+}
+
+leat_err leat_job_accumulators(const leat_job *job, leat_accumulators **accumulators)
+{
+    leat_accumulators *all;
+    leat_err err = leati_accumulators_create(job->allocator, &all);
+    if (err)
+        return err;
     merging to = {.into = all};
     leati_metrics_each(job, merge_one, &to);
     if (to.err) {
         leat_accumulators_destroy(&all);
         return to.err;
     }
-    for (size_t i = 0; i < all->count; i++)
-        complete(&all->items[i]);
+    leati_accumulators_complete(all);
     *accumulators = all;
     return LEAT_OK;
 }

@@ -8,7 +8,8 @@
 // happens until leati_job_conclude.
 //
 // Threading. Hooks are called from threads of the job, without locks, and must not block nor
-// destroy the job.
+// conclude or destroy the job. They may come before leati_start_placed has returned. Order: stages
+// of a task as it goes through them, `failed` before any task is stopped for it, `tasks_over` last.
 #ifndef LEATI_RUNTIME_PLACEMENT_H
 #define LEATI_RUNTIME_PLACEMENT_H
 
@@ -66,12 +67,6 @@ LEATI_SHARED void leati_job_asked(leat_job *job, uint32_t process, uint32_t node
                                   const uint8_t *question, size_t size);
 LEATI_SHARED void leati_job_answered(leat_job *job, uint64_t token, leat_err err,
                                      const uint8_t *answer, size_t size);
-
-// Whether and how two graphs differ: "" or a sentence with the first difference ("operator 3 is
-// \"map\" here and
-// \"filter\" there"). They need not have their nodes.
-LEATI_SHARED void leati_job_graph_difference(const leati_job_graph *a, const leati_job_graph *b,
-                                             char *text, size_t text_size);
 
 // --- accumulators across processes ---
 
