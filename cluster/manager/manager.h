@@ -68,6 +68,9 @@ typedef struct leati_task_view { // of each task of the newest attempt
         last_hard_ns; // of the report before, for rates
     int64_t last_ns;
     uint64_t last_records_in, last_records_out, last_bytes_out;
+    // Since when it has been busy and held back by its output (leati_task_view_track); 0: it is
+    // not.
+    int64_t busy_since_ns, held_since_ns;
 } leati_task_view;
 
 typedef struct leati_failure {
@@ -192,7 +195,11 @@ void leati_job_output_read(leati_manager *manager, leati_managed_job *job, uint6
 // Wakes the manager's own thread.
 void leati_manager_kick(leati_manager *manager);
 
-// --- REST (cluster/manager/rest.c) ---
+// --- REST (cluster/manager/rest.c, view_why.c) ---
+
+// To be called after each report that a task view has taken over, with `figures`, `reported_ns` and
+// the `last_` figures set.
+void leati_task_view_track(leati_task_view *view);
 
 typedef struct leati_rest leati_rest;
 // Listens at manager->options.bind and port; manager->rest_address gets the result.
