@@ -22,10 +22,11 @@ typedef struct leati_file_id {
 // One file as it was found. Shared by those who have it in a list of theirs, under their lock.
 typedef struct leati_file {
     uint32_t references;
-    bool stale;  // watched: has changed since, and is listed once more
-    bool lost;   // and what it held is not there any more, or not all of it
-    bool broken; // watched: a link that leads nowhere, for now; not to be read
-    bool stream; // cannot be read at a position: standard input, a pipe, a file of /proc
+    bool stale;   // watched: has changed since, and is listed once more
+    bool lost;    // and what it held is not there any more, or not all of it
+    bool broken;  // watched: a link that leads nowhere, for now; not to be read
+    bool stream;  // cannot be read at a position: standard input, a pipe, a file of /proc
+    bool foreign; // was listed by another machine, so that `id` says nothing here
     int64_t size;
     leati_file_id id;
     int64_t modified_s, modified_ns;

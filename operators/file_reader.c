@@ -86,7 +86,7 @@ static leat_err check_identity(leati_file_reader *reader)
     const leati_file *file = reader->split.file;
     leati_file_id id;
     // Files of /proc get a new inode now and then.
-    if (file->stream)
+    if (file->stream || file->foreign)
         return LEAT_OK;
     errno = leati_file_identify(reader->fd, &id);
     if (errno)

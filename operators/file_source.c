@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // leat_read_files: the records of files, directories and standard input. The subtasks share one
-// list of splits and each takes the next when it has read one to its end.
+// list of splits and each takes the next when it has read one to its end; in other processes than
+// that of subtask 0 they ask for it.
 #include "operators/file_source.h"
 
 #include <inttypes.h>
@@ -11,6 +12,7 @@
 #include "base/strbuf.h"
 #include "leat/reject.h"
 #include "operators/builder.h"
+#include "operators/file_away.h"
 #include "operators/file_reader.h"
 #include "runtime/context.h"
 
@@ -28,9 +30,12 @@ typedef struct file_config {
 typedef struct file_operator {
     leat_operator base;
     const file_config *config;
-    leati_file_splits *splits; // borrowed from the job
-    leati_file_sleeper sleeper;
+    leati_file_home *home;     // borrowed from the job
+    leati_file_splits *splits; // of it
+    bool is_home;
+    leati_file_sleeper sleeper; // at home
     bool joined;
+    leati_file_away away; // elsewhere
     void *format_reader;
     bool format_made;
     leati_file_reader reader;
@@ -41,24 +46,6 @@ typedef struct file_operator {
 
 // --- open ---
 
-static leat_err splits_create(leat_ctx *ctx, void **object)
-{
-    leati_file_splits *splits;
-    leat_err err = leati_file_splits_create(
-        leat_ctx_allocator(ctx), leati_config_get(leati_ctx_config(ctx), LEATI_CONFIG_SPLIT_SIZE),
-        &splits);
-    if (err != LEAT_OK)
-        return leati_ctx_error(ctx, err, "no memory for the list of files");
-    *object = splits;
-    return LEAT_OK;
-}
-
-static void splits_destroy(void *object)
-{
-    leati_file_splits *splits = object;
-    leati_file_splits_destroy(&splits);
-}
-
 static leati_file_listing listing_of(const file_operator *op, char *why)
 {
     return (leati_file_listing){.watching = op->config->rules.watch_interval_ms > 0,
@@ -68,20 +55,33 @@ static leati_file_listing listing_of(const file_operator *op, char *why)
                                 .why_size = WHY_BYTES};
 }
 
-static leat_err join(file_operator *op)
+// Lists the files, at home.
+static leat_err start(file_operator *op)
 {
-    static const leati_shared_ops shared = {.create = splits_create, .destroy = splits_destroy};
     leat_ctx *ctx = op->base.ctx;
-    void *object;
     char why[WHY_BYTES] = "";
-    leat_err err = leati_ctx_shared(ctx, &shared, &object);
-    if (err != LEAT_OK)
-        return err;
-    op->splits = object;
     leati_file_listing listing = listing_of(op, why);
-    err = leati_file_splits_start(op->splits, &op->config->rules, &listing, leat_ctx_now_ns(ctx));
+    leat_err err =
+        leati_file_splits_start(op->splits, &op->config->rules, &listing, leat_ctx_now_ns(ctx));
     if (err != LEAT_OK)
         return leati_ctx_error(ctx, err, "%s", why);
+    leati_file_home_serve(op->home);
+    return LEAT_OK;
+}
+
+static leat_err join(file_operator *op)
+{
+    leat_ctx *ctx = op->base.ctx;
+    leat_err err = leati_file_home_get(ctx, &op->home);
+    if (err != LEAT_OK)
+        return err;
+    op->splits = leati_file_home_splits(op->home);
+    op->is_home = leati_ctx_is_home(ctx);
+    if (!op->is_home)
+        return LEAT_OK;
+    err = start(op);
+    if (err != LEAT_OK)
+        return err;
     op->sleeper.waker = leat_ctx_waker(ctx);
     leati_file_splits_join(op->splits, &op->sleeper);
     op->joined = true;
@@ -136,11 +136,22 @@ static leat_err lose_split(file_operator *op, leat_err err)
     return leati_ctx_error(ctx, err == LEAT_ESTATE ? LEAT_EIO : err, "%s", op->reader.why);
 }
 
+static leat_err take_split(file_operator *op, leati_split_result *result)
+{
+    if (!op->is_home)
+        return leati_file_away_next(&op->away, op->base.ctx, op->home, &op->split, result);
+    *result = leati_file_splits_next(op->splits, &op->sleeper, &op->split);
+    return LEAT_OK;
+}
+
 // Opens the next split, or says that there is none.
 static leat_err next_split(file_operator *op, leat_poll *state)
 {
-    leat_err err;
-    switch (leati_file_splits_next(op->splits, &op->sleeper, &op->split)) {
+    leati_split_result result;
+    leat_err err = take_split(op, &result);
+    if (err != LEAT_OK)
+        return err;
+    switch (result) {
     case LEATI_SPLIT_FOUND:
         err = leati_file_reader_open(&op->reader, &op->split);
         return err == LEAT_OK ? LEAT_OK : lose_split(op, err);
@@ -177,6 +188,8 @@ static leat_err scan(file_operator *op)
     leati_file_listing listing = listing_of(op, why);
     leat_blocking_begin(ctx);
     leat_err err = leati_file_splits_scan(op->splits, &listing, now_ns);
+    if (err == LEAT_OK)
+        leati_file_home_serve(op->home);
     leat_blocking_end(ctx);
     if (err == LEAT_OK || err == LEAT_ECANCELLED)
         return err;
@@ -277,6 +290,8 @@ static void file_dispose(leat_operator *self)
         leati_file_splits_release(op->splits, &op->split);
     if (op->joined)
         leati_file_splits_leave(op->splits, &op->sleeper);
+    if (op->home)
+        leati_file_away_fini(&op->away, op->home);
     leati_free(leat_ctx_allocator(self->ctx), op->record);
     leati_operator_dispose(self);
 }

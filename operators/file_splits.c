@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 
-enum { MARKS = 64 };
+enum { MARKS = 64, ADOPTED = 8 };
 
 // Files by their paths: open addressing in a power of two of slots, at most half full.
 typedef struct file_table {
@@ -28,8 +28,11 @@ struct leati_file_splits {
     // Relaxed: a hint when to look under the lock.
     _Atomic int64_t due_ns;
     pthread_mutex_t lock;
+    // Written under the lock; pairs with the load of those who look before they take it, as the
+    // first listing may take long.
+    _Atomic bool listed;
     // Under the lock.
-    bool listed, scanning;
+    bool scanning;
     leati_file_list queue; // what is not wholly handed out begins at `head`
     size_t head;
     int64_t next_start; // in the file at `head`
@@ -37,6 +40,8 @@ struct leati_file_splits {
     leati_file_sleeper *sleepers, *watchman;
     kept_mark marks[MARKS];
     size_t next_mark;
+    leati_file *adopted[ADOPTED]; // or NULL
+    size_t next_adopted;
 };
 
 leat_err leati_file_splits_create(const leat_allocator *allocator, int64_t split_size_bytes,
@@ -110,6 +115,9 @@ void leati_file_splits_destroy(leati_file_splits **splits)
     table_fini_locked(s, &s->known);
     for (size_t i = s->head; i < s->queue.count; i++)
         release_locked(s, s->queue.files[i]);
+    for (size_t i = 0; i < ADOPTED; i++)
+        if (s->adopted[i])
+            release_locked(s, s->adopted[i]);
     leati_free(s->allocator, s->queue.files);
     pthread_mutex_destroy(&s->lock);
     leati_free(s->allocator, s);
@@ -234,11 +242,11 @@ leat_err leati_file_splits_start(leati_file_splits *splits, const leati_file_rul
 {
     pthread_mutex_lock(&splits->lock);
     leat_err err = LEAT_OK;
-    if (!splits->listed) {
+    if (!atomic_load_explicit(&splits->listed, memory_order_relaxed)) {
         splits->rules = rules;
         err = start_locked(splits, listing, now_ns);
+        atomic_store_explicit(&splits->listed, err == LEAT_OK, memory_order_release);
     }
-    splits->listed = err == LEAT_OK;
     pthread_mutex_unlock(&splits->lock);
     return err;
 }
@@ -384,6 +392,80 @@ leati_split_result leati_file_splits_next(leati_file_splits *splits, leati_file_
     pthread_mutex_unlock(&s->lock);
     return result;
 }
+
+leati_split_result leati_file_splits_take(leati_file_splits *splits, leati_file_split *split)
+{
+    leati_file_splits *s = splits;
+    leati_split_result result = LEATI_SPLIT_WAIT;
+    if (!atomic_load_explicit(&s->listed, memory_order_acquire))
+        return result;
+    pthread_mutex_lock(&s->lock);
+    if (take_locked(s, split))
+        result = split->file->stale ? LEATI_SPLIT_LOST : LEATI_SPLIT_FOUND;
+    else if (s->rules->watch_interval_ms <= 0)
+        result = LEATI_SPLIT_NONE;
+    pthread_mutex_unlock(&s->lock);
+    return result;
+}
+
+bool leati_file_splits_take_small(leati_file_splits *splits, int64_t most, leati_file_split *split)
+{
+    leati_file_splits *s = splits;
+    bool taken = false;
+    pthread_mutex_lock(&s->lock);
+    if (s->head < s->queue.count) {
+        const leati_file *file = s->queue.files[s->head];
+        int64_t size = file->size - s->next_start;
+        if (!file->stale && !file->stream && size <= most && size <= s->split_size)
+            taken = take_locked(s, split);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return taken;
+}
+
+size_t leati_file_splits_left(leati_file_splits *splits)
+{
+    pthread_mutex_lock(&splits->lock);
+    size_t left = splits->queue.count - splits->head;
+    pthread_mutex_unlock(&splits->lock);
+    return left;
+}
+
+// --- files of other processes ---
+
+static bool is_adopted(const leati_file *file, const leati_file *like, const char *path,
+                       size_t path_size)
+{
+    return same_file(file, like) && file->stream == like->stream &&
+           file->foreign == like->foreign && strlen(file->path) == path_size &&
+           memcmp(file->path, path, path_size) == 0;
+}
+
+leat_err leati_file_splits_adopt(leati_file_splits *splits, const leati_file *like,
+                                 const char *path, size_t path_size, leati_file **file)
+{
+    leati_file_splits *s = splits;
+    leati_file *found = NULL;
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < ADOPTED && !found; i++)
+        if (s->adopted[i] && is_adopted(s->adopted[i], like, path, path_size))
+            found = s->adopted[i];
+    if (!found && (found = leati_calloc(s->allocator, 1, sizeof *found + path_size + 1))) {
+        *found = *like;
+        found->references = 1;
+        memcpy(found->path, path, path_size);
+        leati_file **place = &s->adopted[s->next_adopted++ % ADOPTED];
+        if (*place)
+            release_locked(s, *place);
+        *place = found;
+    }
+    if (found)
+        *file = leati_file_hold(found);
+    pthread_mutex_unlock(&s->lock);
+    return found ? LEAT_OK : LEAT_ENOMEM;
+}
+
+// --- giving back ---
 
 void leati_file_splits_release(leati_file_splits *splits, leati_file_split *split)
 {

@@ -80,7 +80,21 @@ void leati_file_splits_leave(leati_file_splits *splits, leati_file_sleeper *slee
 // The next split for one who has joined.
 leati_split_result leati_file_splits_next(leati_file_splits *splits, leati_file_sleeper *sleeper,
                                           leati_file_split *split);
+// The same for one who has not, and is nobody's watchman: LEATI_SPLIT_WAIT, too, before the first
+// listing is done; nobody will be woken.
+leati_split_result leati_file_splits_take(leati_file_splits *splits, leati_file_split *split);
+// The next split if it is the whole rest of a file, of at most `most` bytes; and how many files are
+// still to be handed out.
+bool leati_file_splits_take_small(leati_file_splits *splits, int64_t most, leati_file_split *split);
+size_t leati_file_splits_left(leati_file_splits *splits);
 void leati_file_splits_release(leati_file_splits *splits, leati_file_split *split);
+
+// A file that another process has listed, as one of this object's: what `like` says, whose
+// references do not count, at a path of so many bytes. The last few are kept, so that the splits of
+// one file share its marks. LEAT_ENOMEM.
+LEAT_MUST_USE leat_err leati_file_splits_adopt(leati_file_splits *splits, const leati_file *like,
+                                               const char *path, size_t path_size,
+                                               leati_file **file);
 
 // Where in a file a line begins: what was counted for one split saves the next ones of the same
 // file from counting from its start. The last few are kept.
