@@ -211,7 +211,9 @@ leat_err leati_job_launch(leat_job *job, leat_job **out)
 {
     leat_runtime *runtime = job->runtime;
     size_t told = leat_env_fault_count(job->env);
-    leat_err err = leati_job_deploy(job);
+    leat_err err = leati_env_check_cached(job->env);
+    if (!err)
+        err = leati_job_deploy(job);
     if (err) {
         // What deployment could say itself it has said.
         if (leat_env_fault_count(job->env) == told)
