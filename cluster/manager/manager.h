@@ -160,7 +160,7 @@ typedef struct leati_manager {
     struct leati_log_queue *log;
     bool scheduling, schedule_again;
     bool stop_wanted;
-    int64_t next_beat_ns;
+    int64_t next_beat_ns, checked_ns;
     int kick_fd, lock_fd;
     char state_folder[448]; // options.folder
 } leati_manager;

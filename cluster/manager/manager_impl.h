@@ -80,6 +80,9 @@ void leati_store_destroy(struct leati_store **store);
 leat_err leati_store_pin(struct leati_store *store, const leati_msg_job *job, char *why,
                          size_t why_size);
 void leati_store_unpin(struct leati_store *store, const leati_msg_job *job);
+// Answers a FETCH with a CHUNK. Without locks.
+leat_err leati_artifact_fetched(leati_manager *manager, leati_rpc *rpc,
+                                const leati_msg_piece *fetch);
 
 // --- jobs.c ---
 
@@ -114,6 +117,8 @@ void leati_managed_fail(leati_manager *manager, leati_managed_job *job, const le
 // Does what has become due: concludes, ends.
 void leati_managed_advance(leati_manager *manager, leati_managed_job *job);
 void leati_managed_cancel(leati_manager *manager, leati_managed_job *job);
+// Ends jobs that have waited for a root; when to look again.
+int64_t leati_manager_roots_due(leati_manager *manager, int64_t now_ns);
 // A member will not say anything any more.
 void leati_managed_lost(leati_manager *manager, leati_managed_job *job, uint32_t participant,
                         const char *text);
@@ -139,11 +144,12 @@ void leati_managed_keep_accumulators(leati_manager *manager, leati_participant *
 // --- output.c ---
 
 // Without the lock, which it takes: the bytes go to a file.
-void leati_manager_output(leati_manager *manager, leati_member *member,
-                          const leati_msg_output *output);
+void leati_manager_output(leati_manager *manager, leati_peer *peer, const leati_msg_output *output);
 // Tells the participants how much of their output is safe.
 void leati_managed_take_output(leati_manager *manager, leati_managed_job *job);
-void leati_output_path(const leati_manager *manager, const leati_managed_job *job, char *path);
+void leati_output_path(const leati_managed_job *job, char *path);
+// Gives the descriptor back once the job has ended and nobody writes.
+void leati_output_close(leati_managed_job *job);
 // Gives up clients that have not been heard of; when to look again.
 int64_t leati_manager_attached_check(leati_manager *manager, int64_t now_ns);
 
