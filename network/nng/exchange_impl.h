@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of the exchange between processes know of each other.
+//
+// A *peer* is another process, as long as somebody has to do with it. A *wire* is a connection to
+// it; it has one at a time, and a wire that was lost is not mended: the next one serves later
+// links. An *end* is this process's end of one channel. Channels are *streams* on a wire, under
+// numbers that the receiver chooses: `inward` has the slots of the streams that come in, `outward`
+// those of the streams that go out.
+//
+// Threading. A wire's writer thread is the consumer of the channels that are sent over it, and the
+// owner of the pools of those that come in; its reader thread is the producer of the latter. Both
+// hold the peer's lock only to look up and to note things, never while they are inside a channel, a
+// gate or a pool: these may wake ends, which takes the lock. An end that a thread works on outside
+// the lock is pinned (`writing`, `reading`); who wants to be rid of it waits for that.
+// The housekeeper dials, watches times and destroys wires.
+//
+// Locks, from first to last: the exchange's, a peer's, a link's.
+#ifndef LEATI_NETWORK_NNG_EXCHANGE_IMPL_H
+#define LEATI_NETWORK_NNG_EXCHANGE_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "network/nng/connection.h"
+#include "network/nng/exchange.h"
+
+typedef struct leati_exchange leati_exchange;
+typedef struct leati_exchange_peer leati_exchange_peer;
+typedef struct leati_wire leati_wire;
+typedef struct leati_end leati_end;
+
+// Of frames (docs/wire.md).
+enum {
+    LEATI_FRAME_OPEN = 1,
+    LEATI_FRAME_DATA = 2,
+    LEATI_FRAME_EVENT = 3,
+    LEATI_FRAME_CREDIT = 4,
+    LEATI_FRAME_CLOSE = 5,
+    LEATI_FRAME_CLOSED = 6,
+};
+enum { LEATI_OPEN_SIZE = 16, LEATI_EVENT_SIZE = 24 };
+// Why a stream was closed by its sender: `more` of CLOSED.
+enum { LEATI_CLOSED_ENDED = 0, LEATI_CLOSED_UNKNOWN = 1 };
+
+enum {
+    LEATI_WIRE_MAX_STREAMS = 1 << 18, // each direction
+    LEATI_WIRE_MAX_CREDIT = 1 << 20,  // that a sender may have
+    LEATI_WIRE_SCRATCH = 4096,        // headers and small frames of one send
+    LEATI_WIRE_FLIGHTS = LEATI_WIRE_SCRATCH / LEATI_FRAME_SIZE,
+    // Segments that a receiver has granted and the sender has not used, when that one has nothing
+    // queued: one on its way while the other is being announced. A received channel's pool has at
+    // least as many.
+    LEATI_RECEIVE_STEADY = 2,
+    // Slots of a received channel's ring that are kept for events; fewer in a small ring.
+    LEATI_RECEIVE_MARGIN = 8,
+    LEATI_DRAIN_MS = 3000, // without progress, until close gives up sending the rest
+    LEATI_STALL_MS = 2000, // in the middle of a frame, until close gives up the wire
+    // A channel whose sender is not there is refused after so many times the connect timeout.
+    LEATI_OPEN_PATIENCE = 6,
+};
+
+// The lists that an end can be in.
+enum { LEATI_LIST_ALL = 0, LEATI_LIST_READY = 1, LEATI_LIST_UNOPENED = 2, LEATI_LISTS = 3 };
+
+typedef struct leati_end_list {
+    leati_end *first, *last;
+} leati_end_list;
+
+typedef enum leati_end_state {
+    LEATI_END_NEW = 0,     // only its waiter is in use
+    LEATI_END_WAITING = 1, // for a wire
+    LEATI_END_BOUND = 2,   // to the peer's wire
+    LEATI_END_DEAD = 3,    // the wire was lost, or the other end has gone
+} leati_end_state;
+
+struct leati_end {
+    leati_waiter waiter; // first: of the gate of a sent channel, of the pool of a received one
+    // Immutable from when it is registered with a peer.
+    leati_link *link;
+    uint32_t number;
+    uint32_t process; // in the link's table
+    bool sends;
+    leati_channel *channel;
+    leati_gate *gate;       // sender
+    leati_local_pool *pool; // receiver
+    uint32_t margin;        // receiver: slots of the ring kept for events
+    // Set once; before that a wake-up has nobody to go to.
+    _Atomic(leati_exchange_peer *) peer;
+    leati_end *next_of_link, *next_in_bucket; // under the link's lock
+
+    // Under the peer's lock.
+    leati_end_state state;
+    bool writing;        // the writer works on it, or has bytes of it in the send that is under way
+    bool reading;        // the reader fills a segment of it, or is inside its channel
+    bool closing;        // close waits for it
+    bool opened;         // it has a stream number
+    bool finished;       // the end of the partition was sent, or has come
+    bool broken;         // receiver: a frame was wrong; what comes is thrown away
+    bool refused;        // receiver: the sender has closed
+    int64_t deadline_ns; // until when the peer has to be there
+    uint32_t stream;
+    uint32_t in_list[LEATI_LISTS];
+    leati_end *next[LEATI_LISTS], *previous[LEATI_LISTS];
+    uint32_t progress; // sender: grows with each send that had something of it
+    uint32_t sequence; // of the next frame; the sender's writer, or the receiver's reader
+    // Receiver: segments ready to be filled, a ring.
+    leati_segment **granted;
+    uint32_t grant_capacity, grant_first, grant_count;
+    uint32_t outstanding; // granted, or being filled
+    uint32_t announce;    // granted and not yet told
+    uint32_t backlog;     // of the sender, as it said last
+
+    // Sender.
+    _Atomic uint32_t credit;       // the reader adds, the writer takes
+    _Atomic int64_t starved_since; // 0: it is not; written by the writer, read by look
+};
+
+// A stream that comes in. Its number is used again when the sender has said CLOSED and the end has
+// gone.
+typedef struct leati_inward {
+    leati_end *end; // NULL when it has gone
+    bool used;
+    bool owes; // CLOSE has to be sent
+    bool listed;
+    uint32_t next; // in the list of those that owe, or of free ones
+} leati_inward;
+
+typedef enum leati_outward_state {
+    LEATI_OUTWARD_FREE = 0,
+    LEATI_OUTWARD_PENDING = 1, // opened by the receiver, and nobody here knows the channel yet
+    LEATI_OUTWARD_BOUND = 2,
+    LEATI_OUTWARD_CLOSED = 3, // CLOSED has to be sent
+} leati_outward_state;
+
+typedef struct leati_outward {
+    leati_outward_state state;
+    uint8_t reason; // of CLOSED
+    leati_end *end;
+    uint64_t attempt;
+    uint32_t number;
+    uint32_t credit;
+    int64_t since_ns;        // PENDING
+    uint32_t next, previous; // in the list of those that owe CLOSED, or of pending ones
+} leati_outward;
+
+#define LEATI_NO_STREAM UINT32_MAX
+
+typedef struct leati_stream_list {
+    uint32_t first, last;
+} leati_stream_list;
+
+// What the send under way has of an end.
+typedef struct leati_flight {
+    leati_end *end;
+    uint32_t size; // to advance the channel by; then the gate is to be given back, too
+    bool finishes; // the end of the partition is among it
+} leati_flight;
+
+struct leati_wire {
+    leati_exchange *exchange;
+    leati_wire *next;             // under the exchange's lock
+    bool over;                    // under the exchange's lock: `closed` was called
+    leati_exchange_peer *dialed;  // that it was dialed for; NULL: accepted
+    leati_connection *connection; // for destroying it; the housekeeper's once `over`
+    // Set by `opened`, under the peer's lock; before that it serves nobody.
+    _Atomic(leati_exchange_peer *) peer;
+
+    // Under the peer's lock.
+    leati_inward *inward;
+    size_t inward_capacity;
+    uint32_t inward_count;
+    uint32_t inward_free; // list
+    leati_stream_list inward_owing;
+    leati_outward *outward;
+    size_t outward_capacity;
+    uint32_t outward_count;
+    leati_stream_list pending, outward_owing;
+
+    // Reader.
+    leati_end *reading;     // whose `reading` is set
+    leati_segment *segment; // being filled
+    uint8_t *trash;         // for what nobody wants any more; a segment's size
+    uint8_t small[LEATI_EVENT_SIZE];
+
+    // Writer, from fill to sent.
+    uint8_t scratch[LEATI_WIRE_SCRATCH];
+    uint32_t scratch_used, scratch_cut; // bytes before the cut are in parts
+    uint32_t part_count, flight_count;
+    leati_part *parts;
+    leati_flight flights[LEATI_WIRE_FLIGHTS];
+};
+
+struct leati_exchange_peer {
+    leati_exchange *exchange;
+    char *id;
+    bool we_dial;
+    // Under the exchange's lock.
+    leati_exchange_peer *next;
+    uint32_t references; // of ends, of wires, and of the housekeeper
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed; // an end was let go, was refused, has progressed
+    // Under the lock.
+    char *address;
+    leati_wire *wire;             // open
+    leati_connection *connection; // of that wire
+    leati_end_list lists[LEATI_LISTS];
+    bool dialing;
+    int64_t dial_at_ns;
+    uint32_t dial_failures;
+    char trouble[256]; // why the last dialing failed
+};
+
+struct leati_link {
+    leati_exchange *exchange;
+    uint64_t attempt;
+    uint32_t process_count, self;
+    char **names, **ids, **addresses;
+    void (*failed)(void *user, leat_err err, const char *text);
+    void *user;
+    // Of the one who claimed the failure: its list, and the process that the failure is about.
+    leati_link *next_failed;
+    uint32_t failed_process;
+
+    pthread_mutex_t lock;
+    pthread_cond_t quiet; // `calls` has become 0
+    // Under the lock.
+    bool has_failed, closing;
+    uint32_t calls;
+    leati_end *ends;
+    leati_end **buckets; // by number
+    uint32_t bucket_count, end_count;
+};
+
+struct leati_exchange {
+    leati_transport transport; // first
+    const leat_allocator *allocator;
+    char *process;
+    uint32_t segment_size;
+    int64_t connect_timeout_ms;
+    leati_listener *listener;
+    pthread_t housekeeper;
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    // Under the lock.
+    char cluster[LEATI_HELLO_TEXT];
+    bool stopping, poked;
+    leati_exchange_peer *peers; // only the housekeeper takes peers out
+    leati_wire *wires;
+    uint32_t wire_count;
+
+    _Atomic uint32_t open_wires, channels;
+    _Atomic uint64_t bytes_in, bytes_out, frames_in, frames_out;
+};
+
+// --- lists (exchange_peer.c); under the peer's lock ---
+
+void leati_end_append(leati_exchange_peer *peer, leati_end *end, int list);
+void leati_end_remove(leati_exchange_peer *peer, leati_end *end, int list);
+// Puts it where the writer looks, and wakes that. Nothing when it has no wire.
+void leati_end_ready(leati_exchange_peer *peer, leati_end *end);
+
+// --- peers (exchange_peer.c) ---
+
+// With a reference more, or NULL: no memory. `address` may be NULL.
+leati_exchange_peer *leati_exchange_find_peer(leati_exchange *exchange, const char *id,
+                                              const char *address);
+void leati_exchange_drop_peer(leati_exchange_peer *peer);
+void leati_exchange_free_peer(leati_exchange_peer *peer);
+// A wire that `hooks` will serve; NULL: no memory. It is in the exchange's list.
+leati_wire *leati_wire_create(leati_exchange *exchange, leati_exchange_peer *dialed);
+void leati_wire_free(leati_wire *wire);
+extern const leati_connection_hooks leati_wire_hooks;
+// The receiver has opened the channel as that stream, which is pending. Under the peer's lock.
+void leati_sender_opened(leati_exchange_peer *peer, leati_end *end, uint32_t stream);
+// Registers an end with its peer, which has been found, and binds it if there is a wire.
+void leati_exchange_register(leati_exchange_peer *peer, leati_end *end);
+// What is due at the peer: dialing, channels that have waited for too long. Returns when it is to
+// be called again, INT64_MAX for never. Housekeeper.
+int64_t leati_exchange_tend(leati_exchange_peer *peer, int64_t now_ns);
+
+// --- streams (exchange_stream.c); under the peer's lock ---
+
+// The number of a new stream that comes in. LEAT_ENOMEM, LEAT_ENOBUFS.
+LEAT_MUST_USE leat_err leati_inward_take(leati_wire *wire, leati_end *end, uint32_t *stream);
+leati_inward *leati_inward_at(leati_wire *wire, uint32_t stream); // NULL: no stream
+// The end goes. Owes CLOSE unless the sender has closed already.
+void leati_inward_leave(leati_wire *wire, uint32_t stream, bool sender_gone);
+void leati_inward_free(leati_wire *wire, uint32_t stream);
+uint32_t leati_inward_pop_owing(leati_wire *wire);
+leati_outward *leati_outward_at(leati_wire *wire, uint32_t stream); // NULL: no stream
+// A stream that the peer opens. LEAT_ECORRUPT when it is open, LEAT_ENOMEM.
+LEAT_MUST_USE leat_err leati_outward_open(leati_wire *wire, uint32_t stream, uint64_t attempt,
+                                          uint32_t number, uint32_t credit);
+// The pending stream of a channel, or LEATI_NO_STREAM.
+uint32_t leati_outward_find(const leati_wire *wire, uint64_t attempt, uint32_t number);
+void leati_outward_bind(leati_wire *wire, uint32_t stream, leati_end *end);
+// Lets go of it: CLOSED is owed.
+void leati_outward_close(leati_wire *wire, uint32_t stream, uint8_t reason);
+uint32_t leati_outward_pop_owing(leati_wire *wire);
+void leati_outward_free(leati_wire *wire, uint32_t stream);
+
+// --- failure (exchange_link.c) ---
+
+// Under the peer's lock: true when the caller is the one who has to report it, by
+// leati_link_report, without the lock. The link lives until then.
+bool leati_link_claim(leati_link *link);
+void leati_link_report(leati_link *link, leat_err err, const char *format, ...) LEAT_PRINTF(3, 4);
+
+// --- the writer's and the reader's work ---
+
+size_t leati_wire_fill(leati_connection *connection, void *user,
+                       leati_part parts[LEATI_CONNECTION_PARTS]);
+void leati_wire_sent(leati_connection *connection, void *user);
+// Lets go of the ends that were in the send under way. After the last call of the two above.
+void leati_wire_drop_flights(leati_wire *wire, leati_exchange_peer *peer);
+// A frame at the end of the scratch, which must have room (LEATI_FRAME_SIZE + size).
+void leati_wire_put(leati_wire *wire, const leati_frame *frame, const uint8_t *payload);
+bool leati_wire_has_room(const leati_wire *wire, uint32_t size);
+// One turn of a received channel: grants what its pool has, and announces it. The scratch has room
+// for a frame. Under the lock, which it gives up on its way. True when the caller has to report a
+// failure of the link.
+bool leati_receiver_step(leati_wire *wire, leati_exchange_peer *peer, leati_end *end,
+                         leat_err *err);
+
+leat_err leati_wire_place(leati_connection *connection, void *user, const leati_frame *frame,
+                          uint8_t **to);
+leat_err leati_wire_arrived(leati_connection *connection, void *user, const leati_frame *frame);
+
+// --- the housekeeper (exchange.c) ---
+
+// Something has changed that it should look at. Any thread, not under the exchange's lock.
+void leati_exchange_poke(leati_exchange *exchange);
+// Who we are, for a peer.
+void leati_exchange_hello(leati_exchange *exchange, leati_hello *hello);
+
+// --- the interface (exchange_link.c) ---
+
+leat_err leati_exchange_open(leati_transport *self, const leati_link_options *options,
+                             leati_link **link);
+leat_err leati_exchange_send(leati_link *link, uint32_t number, uint32_t peer,
+                             leati_channel *channel);
+leat_err leati_exchange_receive(leati_link *link, uint32_t number, uint32_t peer,
+                                leati_channel *channel, leati_local_pool *pool);
+leati_waiter *leati_exchange_waiter(leati_link *link, uint32_t number);
+void leati_exchange_look(leati_link *link, uint32_t number, leati_link_wait *wait);
+void leati_exchange_close(leati_link **link);
+
+#endif

@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: Apache-2.0
+// Peers: other processes, the wire to each, and the ends of channels that use it.
+//
+// Both sides register their ends whenever they deploy; who has the smaller id dials. An end that
+// finds no wire waits for one until its deadline. What a wire's loss means to an end is final.
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/thread.h"
+#include "network/nng/exchange_impl.h"
+
+enum { DIAL_PAUSE_MS = 25, DIAL_PAUSE_MAX_MS = 1000 }; // after a dialing that failed
+
+// --- lists ---
+
+void leati_end_append(leati_exchange_peer *peer, leati_end *end, int list)
+{
+    if (end->in_list[list])
+        return;
+    end->in_list[list] = true;
+    leati_end_list *to = &peer->lists[list];
+    end->next[list] = NULL;
+    end->previous[list] = to->last;
+    if (to->last)
+        to->last->next[list] = end;
+    else
+        to->first = end;
+    to->last = end;
+}
+
+void leati_end_remove(leati_exchange_peer *peer, leati_end *end, int list)
+{
+    if (!end->in_list[list])
+        return;
+    end->in_list[list] = false;
+    leati_end_list *from = &peer->lists[list];
+    if (end->previous[list])
+        end->previous[list]->next[list] = end->next[list];
+    else
+        from->first = end->next[list];
+    if (end->next[list])
+        end->next[list]->previous[list] = end->previous[list];
+    else
+        from->last = end->previous[list];
+}
+
+void leati_end_ready(leati_exchange_peer *peer, leati_end *end)
+{
+    if (end->state != LEATI_END_BOUND || end->closing)
+        return;
+    leati_end_append(peer, end, LEATI_LIST_READY);
+    leati_connection_kick(peer->connection);
+}
+
+// --- peers ---
+
+static leati_exchange_peer *create_peer(leati_exchange *exchange, const char *id)
+{
+    leati_exchange_peer *peer = leati_calloc(exchange->allocator, 1, sizeof *peer);
+    if (!peer)
+        return NULL;
+    *peer = (leati_exchange_peer){
+        .exchange = exchange,
+        .id = leati_strdup(exchange->allocator, id),
+        .we_dial = strcmp(exchange->process, id) < 0,
+    };
+    if (!peer->id) {
+        leati_free(exchange->allocator, peer);
+        return NULL;
+    }
+    pthread_mutex_init(&peer->lock, NULL);
+    leati_cond_init(&peer->changed);
+    return peer;
+}
+
+void leati_exchange_free_peer(leati_exchange_peer *peer)
+{
+    const leat_allocator *allocator = peer->exchange->allocator;
+    pthread_cond_destroy(&peer->changed);
+    pthread_mutex_destroy(&peer->lock);
+    leati_free(allocator, peer->address);
+    leati_free(allocator, peer->id);
+    leati_free(allocator, peer);
+}
+
+leati_exchange_peer *leati_exchange_find_peer(leati_exchange *exchange, const char *id,
+                                              const char *address)
+{
+    pthread_mutex_lock(&exchange->lock);
+    leati_exchange_peer *peer = exchange->peers;
+    while (peer && strcmp(peer->id, id) != 0)
+        peer = peer->next;
+    if (!peer && (peer = create_peer(exchange, id)) != NULL) {
+        peer->next = exchange->peers;
+        exchange->peers = peer;
+    }
+    if (peer)
+        peer->references++;
+    pthread_mutex_unlock(&exchange->lock);
+    if (!peer || !address)
+        return peer;
+    char *copy = leati_strdup(exchange->allocator, address);
+    if (!copy) {
+        leati_exchange_drop_peer(peer);
+        return NULL;
+    }
+    pthread_mutex_lock(&peer->lock);
+    char *old = peer->address;
+    peer->address = copy;
+    pthread_mutex_unlock(&peer->lock);
+    leati_free(exchange->allocator, old);
+    return peer;
+}
+
+void leati_exchange_drop_peer(leati_exchange_peer *peer)
+{
+    leati_exchange *exchange = peer->exchange;
+    pthread_mutex_lock(&exchange->lock);
+    if (--peer->references == 0) {
+        exchange->poked = true;
+        pthread_cond_signal(&exchange->changed);
+    }
+    pthread_mutex_unlock(&exchange->lock);
+}
+
+// --- ends and wires ---
+
+void leati_sender_opened(leati_exchange_peer *peer, leati_end *end, uint32_t stream)
+{
+    leati_outward_bind(peer->wire, stream, end);
+    end->stream = stream;
+    end->opened = true;
+    // Relaxed: the writer looks at the end under the lock first; the time is for people.
+    atomic_store_explicit(&end->credit, peer->wire->outward[stream].credit, memory_order_relaxed);
+    atomic_store_explicit(&end->starved_since, 0, memory_order_relaxed);
+    leati_end_ready(peer, end);
+}
+
+// The end can use the peer's wire.
+static void bind(leati_exchange_peer *peer, leati_end *end)
+{
+    end->state = LEATI_END_BOUND;
+    if (!end->sends) {
+        leati_end_ready(peer, end); // to say OPEN
+        return;
+    }
+    uint32_t stream = leati_outward_find(peer->wire, end->link->attempt, end->number);
+    if (stream == LEATI_NO_STREAM)
+        leati_end_append(peer, end, LEATI_LIST_UNOPENED);
+    else
+        leati_sender_opened(peer, end, stream);
+}
+
+void leati_exchange_register(leati_exchange_peer *peer, leati_end *end)
+{
+    leati_exchange *exchange = peer->exchange;
+    pthread_mutex_lock(&peer->lock);
+    // Release: pairs with the load by whoever wakes it.
+    atomic_store_explicit(&end->peer, peer, memory_order_release);
+    end->deadline_ns = leati_clock_ns() + exchange->connect_timeout_ms * 1000000;
+    end->state = LEATI_END_WAITING;
+    leati_end_append(peer, end, LEATI_LIST_ALL);
+    bool waits = !peer->wire;
+    if (!waits)
+        bind(peer, end);
+    pthread_mutex_unlock(&peer->lock);
+    atomic_fetch_add_explicit(&exchange->channels, 1, memory_order_relaxed); // a figure
+    if (waits)
+        leati_exchange_poke(exchange);
+}
+
+leati_wire *leati_wire_create(leati_exchange *exchange, leati_exchange_peer *dialed)
+{
+    leati_wire *wire = leati_calloc(exchange->allocator, 1, sizeof *wire);
+    if (!wire)
+        return NULL;
+    wire->exchange = exchange;
+    wire->dialed = dialed;
+    wire->inward_free = LEATI_NO_STREAM;
+    wire->inward_owing = wire->outward_owing = wire->pending =
+        (leati_stream_list){LEATI_NO_STREAM, LEATI_NO_STREAM};
+    pthread_mutex_lock(&exchange->lock);
+    bool stopping = exchange->stopping;
+    if (!stopping) {
+        wire->next = exchange->wires;
+        exchange->wires = wire;
+        exchange->wire_count++;
+    }
+    pthread_mutex_unlock(&exchange->lock);
+    if (stopping) {
+        leati_free(exchange->allocator, wire);
+        return NULL;
+    }
+    return wire;
+}
+
+void leati_wire_free(leati_wire *wire)
+{
+    const leat_allocator *allocator = wire->exchange->allocator;
+    leati_free(allocator, wire->inward);
+    leati_free(allocator, wire->outward);
+    leati_free(allocator, wire->trash);
+    leati_free(allocator, wire);
+}
+
+// --- the hooks of a wire that are about its life ---
+
+static bool fits(leati_exchange *exchange, const leati_wire *wire, const leati_hello *peer,
+                 char *why, size_t why_size)
+{
+    char cluster[LEATI_HELLO_TEXT];
+    pthread_mutex_lock(&exchange->lock);
+    memcpy(cluster, exchange->cluster, sizeof cluster);
+    pthread_mutex_unlock(&exchange->lock);
+    if (*cluster && *peer->cluster && strcmp(cluster, peer->cluster) != 0) {
+        snprintf(why, why_size, "task manager %s is of cluster %s, this one is of cluster %s",
+                 peer->process, peer->cluster, cluster);
+        return false;
+    }
+    if (wire->dialed && strcmp(wire->dialed->id, peer->process) != 0) {
+        snprintf(why, why_size, "task manager %s answers where %s was expected", peer->process,
+                 wire->dialed->id);
+        return false;
+    }
+    if (!wire->dialed && strcmp(peer->process, exchange->process) >= 0) {
+        snprintf(why, why_size, "task manager %s has dialed, and not waited for %s to do it",
+                 peer->process, exchange->process);
+        return false;
+    }
+    return true;
+}
+
+// Ends that use the peer's wire cannot go on. Returns the links that their failure is to be
+// reported to. Under the lock.
+static leati_link *detach(leati_exchange_peer *peer)
+{
+    leati_link *failed = NULL;
+    leati_end *end = peer->lists[LEATI_LIST_ALL].first;
+    for (; end; end = end->next[LEATI_LIST_ALL]) {
+        if (end->state != LEATI_END_BOUND)
+            continue;
+        end->state = LEATI_END_DEAD;
+        leati_end_remove(peer, end, LEATI_LIST_READY);
+        leati_end_remove(peer, end, LEATI_LIST_UNOPENED);
+        // What a finished sender has sent is the receiver's to miss.
+        if (!end->finished && !end->closing && leati_link_claim(end->link)) {
+            end->link->failed_process = end->process;
+            end->link->next_failed = failed;
+            failed = end->link;
+        }
+    }
+    peer->wire = NULL;
+    peer->connection = NULL;
+    pthread_cond_broadcast(&peer->changed);
+    atomic_fetch_sub_explicit(&peer->exchange->open_wires, 1, memory_order_relaxed); // a figure
+    return failed;
+}
+
+static void report_lost(leati_link *failed, leat_err err, const char *why)
+{
+    while (failed) {
+        leati_link *link = failed;
+        failed = link->next_failed; // before the report, after which the link may be closed
+        leati_link_report(link, err, "the connection to %s was lost: %s",
+                          link->names[link->failed_process], why);
+    }
+}
+
+static void opened(leati_connection *connection, void *user, const leati_hello *hello)
+{
+    leati_wire *wire = user;
+    leati_exchange *exchange = wire->exchange;
+    char why[3 * LEATI_HELLO_TEXT];
+    if (!fits(exchange, wire, hello, why, sizeof why)) {
+        leati_connection_close(connection, LEAT_EINVAL, why);
+        return;
+    }
+    leati_exchange_peer *peer = leati_exchange_find_peer(exchange, hello->process, NULL);
+    if (!peer) {
+        leati_connection_close(connection, LEAT_ENOMEM, NULL);
+        return;
+    }
+    leati_link *failed = NULL;
+    const char *again = "it has connected again";
+    pthread_mutex_lock(&peer->lock);
+    // The other side dials only when it has given up the connection that was.
+    if (peer->wire) {
+        leati_connection_close(peer->connection, LEAT_EIO, again);
+        failed = detach(peer);
+    }
+    // Release: pairs with the loads of the wire's writer and reader.
+    atomic_store_explicit(&wire->peer, peer, memory_order_release);
+    peer->wire = wire;
+    peer->connection = connection;
+    peer->dialing = false;
+    peer->dial_failures = 0;
+    atomic_fetch_add_explicit(&exchange->open_wires, 1, memory_order_relaxed); // a figure
+    leati_end *end = peer->lists[LEATI_LIST_ALL].first;
+    for (; end; end = end->next[LEATI_LIST_ALL])
+        if (end->state == LEATI_END_WAITING)
+            bind(peer, end);
+    pthread_mutex_unlock(&peer->lock);
+    report_lost(failed, LEAT_EIO, again);
+}
+
+static void note_dialing_failed(leati_exchange_peer *peer, const char *why)
+{
+    pthread_mutex_lock(&peer->lock);
+    peer->dialing = false;
+    int64_t pause_ms = (int64_t)DIAL_PAUSE_MS
+                       << (peer->dial_failures < 8 ? peer->dial_failures : 8);
+    peer->dial_failures++;
+    peer->dial_at_ns =
+        leati_clock_ns() + (pause_ms < DIAL_PAUSE_MAX_MS ? pause_ms : DIAL_PAUSE_MAX_MS) * 1000000;
+    snprintf(peer->trouble, sizeof peer->trouble, "%s", why);
+    pthread_mutex_unlock(&peer->lock);
+}
+
+static void closed(leati_connection *connection, void *user, leat_err err, const char *why)
+{
+    leati_wire *wire = user;
+    leati_exchange *exchange = wire->exchange;
+    leati_exchange_peer *peer = atomic_load_explicit(&wire->peer, memory_order_relaxed); // our own
+    if (peer) {
+        leati_link *failed = NULL;
+        // Before its end is let go, whose pool it goes home to.
+        if (wire->segment)
+            leati_segment_release(wire->segment);
+        pthread_mutex_lock(&peer->lock);
+        if (peer->wire == wire)
+            failed = detach(peer);
+        leati_wire_drop_flights(wire, peer);
+        if (wire->reading)
+            wire->reading->reading = false;
+        wire->reading = NULL;
+        pthread_cond_broadcast(&peer->changed);
+        pthread_mutex_unlock(&peer->lock);
+        report_lost(failed, err, why);
+        leati_exchange_drop_peer(peer);
+    }
+    if (wire->dialed) {
+        if (!peer)
+            note_dialing_failed(wire->dialed, why);
+        leati_exchange_drop_peer(wire->dialed);
+    }
+    pthread_mutex_lock(&exchange->lock);
+    wire->over = true;
+    exchange->poked = true;
+    pthread_cond_signal(&exchange->changed);
+    pthread_mutex_unlock(&exchange->lock);
+}
+
+const leati_connection_hooks leati_wire_hooks = {
+    .opened = opened,
+    .place = leati_wire_place,
+    .arrived = leati_wire_arrived,
+    .fill = leati_wire_fill,
+    .sent = leati_wire_sent,
+    .closed = closed,
+};
+
+// --- what is due ---
+
+static void dial(leati_exchange_peer *peer, const char *address)
+{
+    leati_exchange *exchange = peer->exchange;
+    char why[256];
+    leati_wire *wire = leati_wire_create(exchange, peer);
+    if (!wire) {
+        note_dialing_failed(peer, leat_err_message(LEAT_ENOMEM));
+        return;
+    }
+    leati_connection_options options = {
+        .allocator = exchange->allocator,
+        .address = address,
+        .dial_timeout_ms = exchange->connect_timeout_ms,
+        .hello_timeout_ms = exchange->connect_timeout_ms,
+        .frame_max = exchange->segment_size,
+        .hooks = &leati_wire_hooks,
+        .user = wire,
+    };
+    leati_exchange_hello(exchange, &options.hello);
+    pthread_mutex_lock(&exchange->lock);
+    peer->references++; // the wire's
+    pthread_mutex_unlock(&exchange->lock);
+    leat_err err = leati_connection_dial(&options, &wire->connection, why, sizeof why);
+    if (err == LEAT_OK)
+        return;
+    note_dialing_failed(peer, why);
+    leati_exchange_drop_peer(peer);
+    pthread_mutex_lock(&exchange->lock);
+    wire->over = true; // there is no connection to be destroyed
+    exchange->poked = true;
+    pthread_mutex_unlock(&exchange->lock);
+}
+
+// Ends whose time is over. Returns when the next one is due; under the lock.
+static int64_t give_up_waiting(leati_exchange_peer *peer, int64_t now_ns, leati_link **failed)
+{
+    leati_end *end = peer->lists[LEATI_LIST_ALL].first;
+    for (; end; end = end->next[LEATI_LIST_ALL]) {
+        if (end->state != LEATI_END_WAITING)
+            continue;
+        if (end->deadline_ns > now_ns)
+            return end->deadline_ns; // they are in the order of their deadlines
+        end->state = LEATI_END_DEAD;
+        if (!end->closing && leati_link_claim(end->link)) {
+            end->link->failed_process = end->process;
+            end->link->next_failed = *failed;
+            *failed = end->link;
+        }
+    }
+    pthread_cond_broadcast(&peer->changed);
+    return INT64_MAX;
+}
+
+// Channels that were opened and that nobody here has known for so long.
+static int64_t refuse_unknown(leati_exchange_peer *peer, int64_t now_ns)
+{
+    leati_wire *wire = peer->wire;
+    int64_t patience_ns =
+        peer->exchange->connect_timeout_ms * LEATI_OPEN_PATIENCE * (int64_t)1000000;
+    bool any = false;
+    while (wire->pending.first != LEATI_NO_STREAM) {
+        uint32_t stream = wire->pending.first;
+        int64_t due_ns = wire->outward[stream].since_ns + patience_ns;
+        if (due_ns > now_ns)
+            break;
+        leati_outward_close(wire, stream, LEATI_CLOSED_UNKNOWN);
+        any = true;
+    }
+    if (any)
+        leati_connection_kick(peer->connection);
+    return wire->pending.first == LEATI_NO_STREAM
+               ? INT64_MAX
+               : wire->outward[wire->pending.first].since_ns + patience_ns;
+}
+
+static void report_unreached(leati_exchange_peer *peer, leati_link *failed)
+{
+    char trouble[sizeof peer->trouble] = "";
+    pthread_mutex_lock(&peer->lock);
+    if (peer->we_dial)
+        memcpy(trouble, peer->trouble, sizeof trouble);
+    pthread_mutex_unlock(&peer->lock);
+    while (failed) {
+        leati_link *link = failed;
+        failed = link->next_failed;
+        uint32_t process = link->failed_process;
+        if (*trouble)
+            leati_link_report(link, LEAT_EIO, "no connection to %s: %s", link->names[process],
+                              trouble);
+        else
+            leati_link_report(link, LEAT_EIO,
+                              "no connection to %s (%s): it has not connected within %lld ms",
+                              link->names[process], link->addresses[process],
+                              (long long)peer->exchange->connect_timeout_ms);
+    }
+}
+
+int64_t leati_exchange_tend(leati_exchange_peer *peer, int64_t now_ns)
+{
+    leati_link *failed = NULL;
+    char address[256];
+    bool dials = false;
+    pthread_mutex_lock(&peer->lock);
+    int64_t due_ns;
+    if (peer->wire) {
+        due_ns = refuse_unknown(peer, now_ns);
+    } else {
+        due_ns = give_up_waiting(peer, now_ns, &failed);
+        if (due_ns != INT64_MAX && peer->we_dial && !peer->dialing) {
+            dials = peer->dial_at_ns <= now_ns;
+            if (!dials && peer->dial_at_ns < due_ns)
+                due_ns = peer->dial_at_ns;
+        }
+        peer->dialing |= dials;
+        snprintf(address, sizeof address, "%s", peer->address ? peer->address : "");
+    }
+    pthread_mutex_unlock(&peer->lock);
+    report_unreached(peer, failed);
+    if (dials)
+        dial(peer, address);
+    return due_ns;
+}

@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: Apache-2.0
+// The receiving half: what the reader does with frames, and how the writer grants credit.
+//
+// The writer owns the pools of received channels. It takes segments from them ahead of the data and
+// says how many; the reader fills them in the order of the grants. So a sender can only send what
+// there is a place for, and the reader never waits: data without a grant is a mistake of the peer.
+//
+// How much: a few segments always, and as many more as the sender has said to have queued. So a
+// channel that is idle holds next to nothing, and what it was granted beyond that has been asked
+// for and comes back by being used. Beyond what its ring has room for nothing is granted, less some
+// slots for events, which need no credit.
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/thread.h"
+#include "network/channel_impl.h"
+#include "network/nng/exchange_impl.h"
+
+enum { BATCH = 32 };
+
+// --- granting; writer ---
+
+static uint32_t target_of(const leati_end *end)
+{
+    return LEATI_RECEIVE_STEADY + end->backlog;
+}
+
+static uint32_t wanted(const leati_end *end)
+{
+    uint32_t room = leati_channel_room(end->channel);
+    uint32_t most = room > end->margin ? room - end->margin : 0;
+    if (most > end->grant_capacity)
+        most = end->grant_capacity;
+    if (most > target_of(end))
+        most = target_of(end);
+    return most > end->outstanding ? most - end->outstanding : 0;
+}
+
+static uint32_t take_segments(leati_local_pool *pool, uint32_t count, leati_segment **segments)
+{
+    uint32_t taken = 0;
+    while (taken < count && taken < BATCH &&
+           (segments[taken] = leati_local_pool_request(pool, false)) != NULL)
+        taken++;
+    return taken;
+}
+
+// Under the lock, which is given up meanwhile.
+static void grant(leati_exchange_peer *peer, leati_end *end)
+{
+    leati_segment *segments[BATCH];
+    bool registered = false;
+    end->writing = true;
+    for (;;) {
+        uint32_t count = wanted(end);
+        pthread_mutex_unlock(&peer->lock);
+        count = take_segments(end->pool, count, segments);
+        bool retry = count == 0 && !registered;
+        if (retry) {
+            // Before looking once more: whoever brings a segment home, or makes room in the ring,
+            // wakes the end from here on.
+            leati_local_pool_await(end->pool);
+            registered = true;
+        }
+        pthread_mutex_lock(&peer->lock);
+        for (uint32_t i = 0; i < count; i++)
+            end->granted[(end->grant_first + end->grant_count++) % end->grant_capacity] =
+                segments[i];
+        end->outstanding += count;
+        end->announce += count;
+        if ((count == 0 && !retry) || end->outstanding >= target_of(end))
+            break;
+    }
+    end->writing = false;
+    if (end->closing)
+        pthread_cond_broadcast(&peer->changed);
+}
+
+// Nothing more will come: what was granted goes home. The same about the lock.
+static void take_back(leati_exchange_peer *peer, leati_end *end)
+{
+    end->writing = true;
+    while (end->grant_count > 0) {
+        leati_segment *segment = end->granted[end->grant_first];
+        end->grant_first = (end->grant_first + 1) % end->grant_capacity;
+        end->grant_count--;
+        end->outstanding--;
+        pthread_mutex_unlock(&peer->lock);
+        leati_segment_release(segment);
+        pthread_mutex_lock(&peer->lock);
+    }
+    end->writing = false;
+    if (end->closing)
+        pthread_cond_broadcast(&peer->changed);
+}
+
+static void put_open(leati_wire *wire, leati_end *end)
+{
+    uint8_t payload[LEATI_OPEN_SIZE] = {0};
+    leati_element_put_i64(payload, (int64_t)end->link->attempt);
+    leati_element_put_i64(payload + 8, end->number);
+    leati_frame frame = {
+        .size = sizeof payload,
+        .kind = LEATI_FRAME_OPEN,
+        .channel = end->stream,
+        .sequence = end->announce,
+    };
+    leati_wire_put(wire, &frame, payload);
+}
+
+bool leati_receiver_step(leati_wire *wire, leati_exchange_peer *peer, leati_end *end, leat_err *err)
+{
+    if (end->finished || end->broken || end->refused) {
+        take_back(peer, end);
+        return false;
+    }
+    grant(peer, end);
+    if (end->closing || peer->wire != wire)
+        return false;
+    if (!end->opened) {
+        *err = leati_inward_take(wire, end, &end->stream);
+        if (*err != LEAT_OK) {
+            end->state = LEATI_END_DEAD;
+            return leati_link_claim(end->link);
+        }
+        end->opened = true;
+        put_open(wire, end);
+    } else if (end->announce > 0) {
+        leati_frame frame = {
+            .kind = LEATI_FRAME_CREDIT,
+            .channel = end->stream,
+            .sequence = end->announce,
+        };
+        leati_wire_put(wire, &frame, NULL);
+    }
+    end->announce = 0;
+    return false;
+}
+
+// --- frames; reader ---
+
+// What the reader finds out under the lock and does without it.
+typedef struct verdict {
+    const char *nonsense; // the peer is not to be trusted: the wire ends
+    leati_link *failed;   // claimed
+    uint32_t process;
+    leat_err err;
+    const char *text;
+} verdict;
+
+static leat_err carry_out(leati_connection *connection, const leati_frame *frame,
+                          const verdict *what)
+{
+    if (what->failed)
+        leati_link_report(what->failed, what->err, "%s %s", what->failed->names[what->process],
+                          what->text);
+    if (!what->nonsense)
+        return LEAT_OK;
+    char why[256];
+    snprintf(why, sizeof why, "%s: frame of kind %u for stream %u: %s",
+             leati_connection_peer(connection), frame->kind, frame->channel, what->nonsense);
+    leati_connection_close(connection, LEAT_ECORRUPT, why);
+    return LEAT_ECORRUPT;
+}
+
+static void fail_link(verdict *what, leati_end *end, leat_err err, const char *text)
+{
+    if (end->closing || !leati_link_claim(end->link))
+        return;
+    *what = (verdict){.failed = end->link, .process = end->process, .err = err, .text = text};
+}
+
+static void break_end(verdict *what, leati_end *end, const char *text)
+{
+    end->broken = true;
+    fail_link(what, end, LEAT_ECORRUPT, text);
+}
+
+// The end that a frame of data or an event is for, pinned, or NULL when it is to be thrown away.
+static leati_end *find_receiver(leati_wire *wire, const leati_frame *frame, verdict *what)
+{
+    leati_inward *slot = leati_inward_at(wire, frame->channel);
+    if (!slot) {
+        what->nonsense = "there is no such stream";
+        return NULL;
+    }
+    leati_end *end = slot->end;
+    if (!end || end->broken || end->closing)
+        return NULL;
+    if (end->refused || end->finished) {
+        what->nonsense = "the stream has ended";
+        return NULL;
+    }
+    if (frame->sequence != end->sequence) {
+        break_end(what, end, "has sent frames that are not in sequence");
+        return NULL;
+    }
+    end->sequence++;
+    end->reading = true;
+    wire->reading = end;
+    return end;
+}
+
+static void release_receiver(leati_wire *wire, leati_exchange_peer *peer)
+{
+    leati_end *end = wire->reading;
+    wire->reading = NULL;
+    end->reading = false;
+    if (end->closing)
+        pthread_cond_broadcast(&peer->changed);
+}
+
+static bool sizes_fit(const leati_frame *frame)
+{
+    switch (frame->kind) {
+    case LEATI_FRAME_OPEN:
+        return frame->size == LEATI_OPEN_SIZE;
+    case LEATI_FRAME_EVENT:
+        return frame->size == LEATI_EVENT_SIZE;
+    case LEATI_FRAME_DATA:
+        return frame->size > 0;
+    case LEATI_FRAME_CREDIT:
+    case LEATI_FRAME_CLOSE:
+    case LEATI_FRAME_CLOSED:
+        return frame->size == 0;
+    default:
+        return false;
+    }
+}
+
+static void place_data(leati_wire *wire, const leati_frame *frame, verdict *what)
+{
+    leati_end *end = find_receiver(wire, frame, what);
+    if (!end)
+        return;
+    if (end->grant_count == 0) {
+        what->nonsense = "it was sent without credit";
+        return;
+    }
+    wire->segment = end->granted[end->grant_first];
+    end->grant_first = (end->grant_first + 1) % end->grant_capacity;
+    end->grant_count--;
+}
+
+leat_err leati_wire_place(leati_connection *connection, void *user, const leati_frame *frame,
+                          uint8_t **to)
+{
+    leati_wire *wire = user;
+    // Relaxed: the reader has set it itself.
+    leati_exchange_peer *peer = atomic_load_explicit(&wire->peer, memory_order_relaxed);
+    if (!peer)
+        return LEAT_ECLOSED;
+    if (!sizes_fit(frame))
+        return carry_out(connection, frame, &(verdict){.nonsense = "it is none of its kind"});
+    if (frame->kind != LEATI_FRAME_DATA) {
+        *to = wire->small;
+        return LEAT_OK;
+    }
+    verdict what = {.nonsense = NULL};
+    pthread_mutex_lock(&peer->lock);
+    if (peer->wire == wire)
+        place_data(wire, frame, &what);
+    pthread_mutex_unlock(&peer->lock);
+    leat_err err = carry_out(connection, frame, &what);
+    if (err != LEAT_OK)
+        return err;
+    if (wire->segment) {
+        *to = wire->segment->data;
+        return LEAT_OK;
+    }
+    if (!wire->trash)
+        wire->trash = leati_alloc(wire->exchange->allocator, wire->exchange->segment_size);
+    if (!wire->trash)
+        return LEAT_ENOMEM;
+    *to = wire->trash;
+    return LEAT_OK;
+}
+
+static void take_data(leati_wire *wire, leati_exchange_peer *peer, const leati_frame *frame)
+{
+    if (!wire->segment)
+        return;
+    leati_segment *segment = wire->segment;
+    leati_end *end = wire->reading;
+    wire->segment = NULL;
+    // Release: pairs with the load in leati_channel_peek.
+    atomic_store_explicit(&segment->committed, frame->size | LEATI_SEGMENT_FINISHED,
+                          memory_order_release);
+    leati_channel_add_segment(end->channel, segment);
+    leati_channel_notify(end->channel);
+    pthread_mutex_lock(&peer->lock);
+    // After the segment is in the ring: what is granted next counts either the one or the other.
+    end->outstanding--;
+    end->backlog = frame->more;
+    if (end->outstanding * 2 <= target_of(end))
+        leati_end_ready(peer, end);
+    release_receiver(wire, peer);
+    pthread_mutex_unlock(&peer->lock);
+}
+
+static bool has_event_room(leati_end *end, const leati_event *event)
+{
+    if (!event->priority)
+        return leati_channel_room(end->channel) > end->outstanding;
+    pthread_mutex_lock(&end->channel->lock);
+    bool room = end->channel->priority_count < LEATI_CHANNEL_MAX_PRIORITY;
+    pthread_mutex_unlock(&end->channel->lock);
+    return room;
+}
+
+static void take_event(leati_wire *wire, leati_exchange_peer *peer, const leati_frame *frame,
+                       verdict *what)
+{
+    const uint8_t *payload = wire->small;
+    leati_event event = {
+        .tag = payload[0],
+        .priority = payload[1],
+        .options = (uint16_t)(payload[2] | payload[3] << 8),
+        .checkpoint = (uint64_t)leati_element_get_i64(payload + 8),
+        .timestamp = leati_element_get_i64(payload + 16),
+    };
+    if (event.tag < LEATI_TAG_BARRIER || event.tag > LEATI_TAG_ANNOUNCEMENT || event.priority > 1) {
+        what->nonsense = "there is no such event";
+        return;
+    }
+    pthread_mutex_lock(&peer->lock);
+    leati_end *end = peer->wire == wire ? find_receiver(wire, frame, what) : NULL;
+    if (end && !has_event_room(end, &event)) {
+        break_end(what, end, "has sent more events than a channel can hold");
+        release_receiver(wire, peer);
+        end = NULL;
+    }
+    pthread_mutex_unlock(&peer->lock);
+    if (!end)
+        return;
+    leati_channel_add_event(end->channel, &event);
+    pthread_mutex_lock(&peer->lock);
+    if (event.tag == LEATI_TAG_END_OF_PARTITION) {
+        end->finished = true;
+        leati_end_ready(peer, end); // what was granted can go home
+    }
+    release_receiver(wire, peer);
+    pthread_mutex_unlock(&peer->lock);
+}
+
+// --- frames about streams; under the lock ---
+
+static void take_open(leati_wire *wire, leati_exchange_peer *peer, const leati_frame *frame,
+                      verdict *what)
+{
+    uint64_t attempt = (uint64_t)leati_element_get_i64(wire->small);
+    uint64_t number = (uint64_t)leati_element_get_i64(wire->small + 8);
+    leat_err err = number > UINT32_MAX ? LEAT_ECORRUPT
+                                       : leati_outward_open(wire, frame->channel, attempt,
+                                                            (uint32_t)number, frame->sequence);
+    if (err != LEAT_OK) {
+        what->nonsense = err == LEAT_ENOMEM ? "no memory for it" : "it cannot be opened";
+        return;
+    }
+    leati_end *end = peer->lists[LEATI_LIST_UNOPENED].first;
+    while (end && (end->number != number || end->link->attempt != attempt))
+        end = end->next[LEATI_LIST_UNOPENED];
+    if (!end)
+        return;
+    leati_end_remove(peer, end, LEATI_LIST_UNOPENED);
+    leati_sender_opened(peer, end, frame->channel);
+}
+
+static void take_credit(leati_wire *wire, leati_exchange_peer *peer, const leati_frame *frame,
+                        verdict *what)
+{
+    leati_outward *slot = leati_outward_at(wire, frame->channel);
+    if (!slot || slot->state == LEATI_OUTWARD_CLOSED)
+        return; // it has crossed our CLOSED
+    if (slot->state == LEATI_OUTWARD_PENDING) {
+        slot->credit += frame->sequence;
+        if (frame->sequence > LEATI_WIRE_MAX_CREDIT || slot->credit > LEATI_WIRE_MAX_CREDIT)
+            what->nonsense = "it is too much credit";
+        return;
+    }
+    // Relaxed: only this thread adds.
+    uint32_t credit = atomic_load_explicit(&slot->end->credit, memory_order_relaxed);
+    if (frame->sequence > LEATI_WIRE_MAX_CREDIT ||
+        credit + frame->sequence > LEATI_WIRE_MAX_CREDIT) {
+        what->nonsense = "it is too much credit";
+        return;
+    }
+    // Release: pairs with the writer's load. A writer that still saw none looks again, because the
+    // end is ready after this.
+    atomic_fetch_add_explicit(&slot->end->credit, frame->sequence, memory_order_release);
+    leati_end_ready(peer, slot->end);
+}
+
+// The receiver wants no more.
+static void take_close(leati_wire *wire, leati_exchange_peer *peer, const leati_frame *frame,
+                       verdict *what)
+{
+    leati_outward *slot = leati_outward_at(wire, frame->channel);
+    if (!slot || slot->state == LEATI_OUTWARD_CLOSED)
+        return; // it has crossed our CLOSED
+    leati_end *end = slot->end;
+    leati_outward_close(wire, frame->channel, LEATI_CLOSED_ENDED);
+    leati_connection_kick(peer->connection);
+    if (!end)
+        return;
+    end->state = LEATI_END_DEAD;
+    end->opened = false;
+    leati_end_remove(peer, end, LEATI_LIST_READY);
+    pthread_cond_broadcast(&peer->changed);
+    if (!end->finished)
+        fail_link(what, end, LEAT_ECLOSED, "has closed a channel that is sent to it");
+}
+
+// The sender has nothing more, and has said its last about the stream.
+static void take_closed(leati_wire *wire, leati_exchange_peer *peer, const leati_frame *frame,
+                        verdict *what)
+{
+    leati_inward *slot = leati_inward_at(wire, frame->channel);
+    leati_end *end = slot ? slot->end : NULL;
+    if (!slot || (end && end->refused)) {
+        what->nonsense = "there is no such stream";
+        return;
+    }
+    if (!end) {
+        leati_inward_free(wire, frame->channel);
+        return;
+    }
+    end->refused = true;
+    leati_end_ready(peer, end); // what was granted can go home
+    if (!end->finished && !end->broken)
+        fail_link(what, end, LEAT_ECLOSED,
+                  frame->more == LEATI_CLOSED_UNKNOWN
+                      ? "knows nothing of a channel that it is to send"
+                      : "has closed a channel before its end");
+}
+
+leat_err leati_wire_arrived(leati_connection *connection, void *user, const leati_frame *frame)
+{
+    static void (*const takes[])(leati_wire *, leati_exchange_peer *, const leati_frame *,
+                                 verdict *) = {
+        [LEATI_FRAME_OPEN] = take_open,
+        [LEATI_FRAME_CREDIT] = take_credit,
+        [LEATI_FRAME_CLOSE] = take_close,
+        [LEATI_FRAME_CLOSED] = take_closed,
+    };
+    leati_wire *wire = user;
+    // Relaxed: the reader has set it itself.
+    leati_exchange_peer *peer = atomic_load_explicit(&wire->peer, memory_order_relaxed);
+    verdict what = {.nonsense = NULL};
+    if (!peer)
+        return LEAT_ECLOSED;
+    // Relaxed: figures.
+    atomic_fetch_add_explicit(&wire->exchange->frames_in, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&wire->exchange->bytes_in, LEATI_FRAME_SIZE + (uint64_t)frame->size,
+                              memory_order_relaxed);
+    if (!sizes_fit(frame)) {
+        what.nonsense = "it is none of its kind";
+    } else if (frame->kind == LEATI_FRAME_DATA) {
+        take_data(wire, peer, frame);
+    } else if (frame->kind == LEATI_FRAME_EVENT) {
+        take_event(wire, peer, frame, &what);
+    } else {
+        pthread_mutex_lock(&peer->lock);
+        if (peer->wire == wire)
+            takes[frame->kind](wire, peer, frame, &what);
+        pthread_mutex_unlock(&peer->lock);
+    }
+    return carry_out(connection, frame, &what);
+}
