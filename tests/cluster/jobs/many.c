@@ -48,21 +48,23 @@ static void sums(leat_env *env, int64_t records, double rate)
 
 // --- operators that do harm ---
 
-typedef struct harm {
+typedef struct harmful_plan {
     const char *how;
     int64_t at;
-} harm;
+} harmful_plan;
 
 static int overflow(int depth)
 {
     char frame[4096];
+    if (depth < 0)
+        return 0;
     memset(frame, depth, sizeof frame);
     return overflow(depth + 1) + frame[depth % 4096];
 }
 
 static int boom(leat_ctx *ctx, const void *in, void *out)
 {
-    const harm *harm = leat_ctx_user_data(ctx);
+    const harmful_plan *harm = leat_ctx_user_data(ctx);
     const sum *record = in;
     *(sum *)out = *record;
     if (record->sum != harm->at)
@@ -82,10 +84,10 @@ static int boom(leat_ctx *ctx, const void *in, void *out)
 
 static void harmful(leat_env *env, const char *how, const char *at)
 {
-    harm *h = leat_env_alloc(env, sizeof *h);
+    harmful_plan *h = leat_env_alloc(env, sizeof *h);
     if (!h)
         return;
-    *h = (harm){how, atoll(at)};
+    *h = (harmful_plan){how, atoll(at)};
     leat_stream *numbers = leat_generate(env, make, LEAT_UNBOUNDED, 10000, LEAT_TYPE(sum));
     leat_stream *harmed = leat_map(leat_rebalance(numbers), boom, LEAT_TYPE(sum));
     leat_discard(leat_user_data(leat_name(harmed, "boom"), h));
@@ -93,7 +95,7 @@ static void harmful(leat_env *env, const char *how, const char *at)
 
 static int slow(leat_ctx *ctx, const void *in)
 {
-    const harm *harm = leat_ctx_user_data(ctx);
+    const harmful_plan *harm = leat_ctx_user_data(ctx);
     if (harm->at < 0)
         for (;;)
             pause();
@@ -103,7 +105,7 @@ static int slow(leat_ctx *ctx, const void *in)
 
 static void slowed(leat_env *env, int64_t microseconds)
 {
-    harm *h = leat_env_alloc(env, sizeof *h);
+    harmful_plan *h = leat_env_alloc(env, sizeof *h);
     if (!h)
         return;
     h->at = microseconds;
