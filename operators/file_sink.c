@@ -119,6 +119,7 @@ static leat_err file_open(leat_operator *self)
                                          .folder = config->folder,
                                          .parts = leat_ctx_parallelism(self->ctx),
                                          .overwrite = config->overwrite,
+                                         .token = leati_ctx_attempt_token(self->ctx),
                                          .sync = config->sync};
     leat_err err =
         leati_file_outputs_open(self->ctx, config, config->operator_id, &options, &op->target);

@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/thread.h"
+#include "leat/record_codec.h"
 #include "operators/file_target_impl.h"
 #include "operators/folder.h"
 
@@ -187,6 +188,14 @@ static leat_err check_free(leati_file_target *t, char *why, size_t why_size)
 
 // --- aside ---
 
+// As others make it that write the same output.
+static void share_hidden_name(leati_file_target *t)
+{
+    uint64_t number =
+        leat_hash_combine(t->options.token, leat_hash_bytes(t->name, strlen(t->name)));
+    snprintf(t->hidden, sizeof t->hidden, ".%.*s.leat-%016" PRIx64, NAME_KEPT, t->name, number);
+}
+
 static void choose_hidden_name(leati_file_target *t)
 {
     uint32_t number;
@@ -211,7 +220,7 @@ static bool create_hidden(leati_file_target *t)
     return t->parts[0].fd >= 0;
 }
 
-static leat_err create_aside(leati_file_target *t, char *why, size_t why_size)
+static void create_under_free_name(leati_file_target *t)
 {
     for (int i = 0; i < TRIES && !t->aside; i++) {
         choose_hidden_name(t);
@@ -219,14 +228,45 @@ static leat_err create_aside(leati_file_target *t, char *why, size_t why_size)
         if (!t->aside && errno != EEXIST)
             break;
     }
+}
+
+// Somebody else may have made the directory already.
+static void create_shared(leati_file_target *t)
+{
+    share_hidden_name(t);
+    t->aside = create_hidden(t) || (t->options.parts > 1 && errno == EEXIST);
+}
+
+static leat_err other_sink(const leati_file_target *t, char *why, size_t why_size)
+{
+    snprintf(why, why_size,
+             "what is being written for %s is there already: another sink of the job writes the "
+             "same output",
+             t->options.path);
+    return LEAT_EINVAL;
+}
+
+static leat_err create_aside(leati_file_target *t, char *why, size_t why_size)
+{
+    if (t->options.token)
+        create_shared(t);
+    else
+        create_under_free_name(t);
+    if (!t->aside && t->options.token && errno == EEXIST)
+        return other_sink(t, why, why_size);
     if (!t->aside)
         return leati_file_error(errno, "make a file beside", t->options.path, why, why_size);
     if (t->options.parts == 1)
         return LEAT_OK;
-    t->parts_fd = openat(t->parent_fd, t->hidden, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return t->parts_fd >= 0 ? LEAT_OK
-                            : leati_file_error(errno, "open the directory made beside",
-                                               t->options.path, why, why_size);
+    t->parts_fd = openat(t->parent_fd, t->hidden, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (t->parts_fd >= 0)
+        return LEAT_OK;
+    if (t->options.token && (errno == ENOTDIR || errno == ELOOP)) {
+        t->aside = false; // it is not this target's
+        return other_sink(t, why, why_size);
+    }
+    return leati_file_error(errno, "open the directory made beside", t->options.path, why,
+                            why_size);
 }
 
 static leat_err make_parts(leati_file_target *t)
@@ -297,6 +337,8 @@ leat_err leati_file_target_open_part(leati_file_target *t, uint32_t part, int *f
     snprintf(name, sizeof name, "%" PRIu32, part + 1);
     if (t->options.parts > 1)
         made->fd = create_file(t, t->parts_fd, name);
+    if (made->fd < 0 && t->options.token && errno == EEXIST)
+        return other_sink(t, why, why_size);
     if (made->fd < 0)
         return leati_file_error(errno, "make a part of", t->options.path, why, why_size);
     *fd = made->fd;
@@ -318,7 +360,9 @@ int leati_file_target_end_part(leati_file_target *t, uint32_t part, int64_t size
 
 static bool remove_part(void *arg, int directory, const char *entry)
 {
-    return !is_part(NULL, directory, entry) || unlinkat(directory, entry, 0) == 0;
+    // Another process may be removing them as well.
+    return !is_part(NULL, directory, entry) || unlinkat(directory, entry, 0) == 0 ||
+           errno == ENOENT;
 }
 
 int leati_file_target_remove(int parent_fd, const char *name)
@@ -332,11 +376,21 @@ int leati_file_target_remove(int parent_fd, const char *name)
     return unlinkat(parent_fd, name, AT_REMOVEDIR) == 0 ? 0 : errno;
 }
 
+bool leati_file_target_is_placed(const leati_file_target *t)
+{
+    struct stat placed, own;
+    return t->options.token && t->parts_fd >= 0 && fstat(t->parts_fd, &own) == 0 &&
+           fstatat(t->parent_fd, t->name, &placed, AT_SYMLINK_NOFOLLOW) == 0 &&
+           placed.st_dev == own.st_dev && placed.st_ino == own.st_ino;
+}
+
 void leati_file_target_abandon(leati_file_target *t)
 {
     if (!t->aside)
         return;
     t->aside = false;
+    if (leati_file_target_is_placed(t))
+        return;
     // It may have taken a mode by which its parts cannot be removed.
     if (t->replaces && t->parts_fd >= 0)
         (void)fchmod(t->parts_fd, 0700);

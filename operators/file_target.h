@@ -23,6 +23,10 @@ typedef struct leati_file_target_options {
     uint32_t parts;     // 1: a file; more: a directory with files 1 … parts
     bool overwrite;
     bool sync;
+    // Not 0: there are targets of the same path and parts in other processes, which have the same
+    // number here, and each part is made by one of them. What is written aside has a name that
+    // follows from it. Where they share a file system, the first to commit puts all in its place.
+    uint64_t token;
 } leati_file_target_options;
 
 // Whether a path names something that can be created: not empty, not "/", not ending in "." or

@@ -6,10 +6,14 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "operators/file_target_impl.h"
+
+enum { LOCK_TRIES = 2000, LOCK_SLEEP_MS = 5 };
 
 // --- whether it can be done ---
 
@@ -34,6 +38,8 @@ static leat_err check_place(leati_file_target *t, char *why, size_t why_size)
     if (fstatat(t->parent_fd, t->name, &status, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT ? LEAT_OK
                                : leati_file_error(errno, "write", t->options.path, why, why_size);
+    if (leati_file_target_is_placed(t))
+        return LEAT_OK;
     return t->options.overwrite
                ? leati_file_target_check_replaceable(t, status.st_mode, why, why_size)
                : appeared(t, why, why_size);
@@ -93,7 +99,7 @@ static leat_err check_part(leati_file_target *t, const leati_file_part *part, co
     return leati_file_error(errno, "keep the mode of", t->options.path, why, why_size);
 }
 
-// Whether the entry is one of those that were made.
+// Whether the entry is one of those that were made, here or in another process.
 static bool is_own_part(void *arg, int directory, const char *entry)
 {
     const leati_file_target *t = arg;
@@ -103,19 +109,28 @@ static bool is_own_part(void *arg, int directory, const char *entry)
         number = number * 10 + (uint64_t)(*c - '0');
     snprintf(name, sizeof name, "%" PRIu32, (uint32_t)number);
     return number >= 1 && number <= t->options.parts && strcmp(name, entry) == 0 &&
-           t->parts[number - 1].fd >= 0;
+           (t->options.token || t->parts[number - 1].fd >= 0);
 }
 
-static leat_err check_directory(leati_file_target *t, char *why, size_t why_size)
+// Whether the directory of parts stands where it was made.
+static leat_err check_hidden(leati_file_target *t, char *why, size_t why_size)
 {
     struct stat status, own;
-    char other[NAME_MAX + 1];
     if (fstatat(t->parent_fd, t->hidden, &status, AT_SYMLINK_NOFOLLOW) != 0)
         return missing(t, "", errno, why, why_size);
     if (fstat(t->parts_fd, &own) != 0)
         return leati_file_error(errno, "find the parts of", t->options.path, why, why_size);
-    if (status.st_dev != own.st_dev || status.st_ino != own.st_ino)
-        return tampered(t, "", LEAT_EIO, "was replaced", why, why_size);
+    return status.st_dev == own.st_dev && status.st_ino == own.st_ino
+               ? LEAT_OK
+               : tampered(t, "", LEAT_EIO, "was replaced", why, why_size);
+}
+
+static leat_err check_directory(leati_file_target *t, char *why, size_t why_size)
+{
+    char other[NAME_MAX + 1];
+    leat_err err = check_hidden(t, why, why_size);
+    if (err && !leati_file_target_is_placed(t))
+        return err;
     if (!leati_file_target_each(t->parts_fd, ".", is_own_part, t, other, sizeof other))
         return leati_file_error(errno, "read the parts of", t->options.path, why, why_size);
     if (*other)
@@ -181,7 +196,7 @@ static int rename_over(leati_file_target *t, mode_t old)
     return error ? error : rename_to_free(t);
 }
 
-leat_err leati_file_target_commit(leati_file_target *t, char *why, size_t why_size)
+static leat_err put_in_place(leati_file_target *t, char *why, size_t why_size)
 {
     struct stat status;
     char path[600];
@@ -202,6 +217,44 @@ leat_err leati_file_target_commit(leati_file_target *t, char *why, size_t why_si
     }
     t->aside = false;
     return LEAT_OK;
+}
+
+// Of the processes that share a directory one at a time may look whether it is in its place: who
+// holds it is about to rename it, unless it was stopped. A file system without such locks has to do
+// without.
+static leat_err lock_shared(const leati_file_target *t, char *why, size_t why_size)
+{
+    const struct timespec pause = {.tv_nsec = LOCK_SLEEP_MS * 1000000L};
+    for (int tries = 0; flock(t->parts_fd, LOCK_EX | LOCK_NB) != 0; tries++) {
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return LEAT_OK;
+        if (tries == LOCK_TRIES) {
+            snprintf(why, why_size, "%s: another process that writes a part of it hangs",
+                     t->options.path);
+            return LEAT_EIO;
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+    return LEAT_OK;
+}
+
+static leat_err commit_shared(leati_file_target *t, char *why, size_t why_size)
+{
+    leat_err err = lock_shared(t, why, why_size);
+    if (err)
+        return err;
+    if (leati_file_target_is_placed(t))
+        t->aside = false;
+    else
+        err = put_in_place(t, why, why_size);
+    (void)flock(t->parts_fd, LOCK_UN);
+    return err;
+}
+
+leat_err leati_file_target_commit(leati_file_target *t, char *why, size_t why_size)
+{
+    return t->options.token && t->parts_fd >= 0 ? commit_shared(t, why, why_size)
+                                                : put_in_place(t, why, why_size);
 }
 
 static void sync_directory(int at, const char *path)

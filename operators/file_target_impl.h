@@ -46,6 +46,9 @@ LEAT_MUST_USE leat_err leati_file_target_check_replaceable(leati_file_target *ta
                                                            char *why, size_t why_size);
 // Removes a file, or a directory of parts; 0 or an errno.
 int leati_file_target_remove(int parent_fd, const char *name);
+// Whether a target of another process has put the directory that it shares with this one in its
+// place.
+bool leati_file_target_is_placed(const leati_file_target *target);
 void leati_file_target_close_parts(leati_file_target *target);
 
 #endif

@@ -56,6 +56,12 @@ bool leati_ctx_is_alone(const leat_ctx *ctx)
     return alone;
 }
 
+uint64_t leati_ctx_attempt_token(const leat_ctx *ctx)
+{
+    const leati_placed *placed = ctx->task->job->placed;
+    return placed ? placed->token : 0;
+}
+
 leat_job *leati_ctx_job(const leat_ctx *ctx)
 {
     return ctx->task->job;

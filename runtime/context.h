@@ -67,6 +67,9 @@ LEAT_MUST_USE leat_err leati_ctx_shared_by(leat_ctx *ctx, const void *key,
 bool leati_ctx_is_home(const leat_ctx *ctx);
 // Whether all subtasks of this operator do: then nobody will ask.
 bool leati_ctx_is_alone(const leat_ctx *ctx);
+// The same number in all processes of a job attempt, and, as good as certainly, in no other attempt
+// anywhere; 0 in a job that is in one process.
+uint64_t leati_ctx_attempt_token(const leat_ctx *ctx);
 // The job, for leati_shared_answer. It outlives all shared objects.
 leat_job *leati_ctx_job(const leat_ctx *ctx);
 
@@ -115,6 +118,10 @@ void leati_shared_answer(leat_job *job, uint32_t process, uint64_t token, leat_e
 // print hook, one writer at a time. May block: another thread serves the worker meanwhile.
 // LEAT_EPIPE when the reader has gone, LEAT_EIO otherwise (both recorded with the operator).
 LEAT_MUST_USE leat_err leati_ctx_print(leat_ctx *ctx, int fd, const char *data, size_t size);
+
+// Says for which operator the calling thread, which it has started, works: if it crashes, that is
+// known (leati_crash_place). NULL: for none any more, before the thread ends.
+void leati_crash_works_for(const leat_ctx *ctx);
 
 // Sets the timestamp that records emitted from now on carry; operators that set their own restore
 // the former one afterwards.

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "leat/record_codec.h"
 #include "runtime/deploy_impl.h"
 
 // --- what is where ---
@@ -83,6 +84,17 @@ static leat_err copy_places(leat_job *job, const leati_placement *placement)
     return LEAT_EINVAL;
 }
 
+// Numbers of attempts begin anew with each cluster; who takes part is another process then.
+static uint64_t token_of(const leati_placement *placement)
+{
+    uint64_t token = leat_hash_u64(placement->attempt);
+    for (uint32_t i = 0; i < placement->link.process_count; i++) {
+        const char *id = placement->link.ids[i];
+        token = leat_hash_combine(token, leat_hash_bytes(id, strlen(id)));
+    }
+    return token ? token : 1;
+}
+
 // --- the link ---
 
 static void link_failed(void *user, leat_err err, const char *text)
@@ -99,6 +111,7 @@ leat_err leati_placed_create(leat_job *job, const leati_placement *placement)
     }
     placed->attempt = placement->attempt;
     placed->number = placement->number;
+    placed->token = token_of(placement);
     placed->self = placement->self;
     placed->transport = placement->transport;
     placed->hooks = placement->hooks;

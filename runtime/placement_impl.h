@@ -10,6 +10,7 @@ struct leati_placed {
     // Immutable from when the job is deployed.
     uint64_t attempt;
     uint32_t number, self;
+    uint64_t token;       // leati_ctx_attempt_token
     uint32_t *process_of; // of each task of the graph, vertex by vertex
     uint32_t *first_of;   // of each vertex: its first task in `process_of`
     uint32_t *local_of;   // of those that run here: the index into the job's tasks
