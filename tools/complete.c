@@ -85,6 +85,8 @@ static void offer_value(completion *c, const leati_option *option, const char *b
         offer_setting(c, before);
     } else if (!strcmp(option->value, "FILE")) {
         leati_strbuf_puts(&c->text, ":files\n");
+    } else if (!strcmp(option->value, "FOLDER")) {
+        leati_strbuf_puts(&c->text, ":folders\n");
     } else if (strchr(option->value, '|')) {
         for (const char *at = option->value; *at;) {
             char choice[32];
@@ -113,6 +115,11 @@ static void offer_operand(completion *c, leati_operand operand)
         break;
     case LEATI_OPERAND_KEY:
         offer_keys(c, "", "");
+        break;
+    case LEATI_OPERAND_ACTION:
+        offer(c, "", "start", "", "start it in the background");
+        offer(c, "", "status", "", "say how it is doing");
+        offer(c, "", "stop", "", "end it");
         break;
     default:
         break;

@@ -9,7 +9,8 @@
 #include "tools/style.h"
 
 const char *const leati_page_paragraphs[] = {
-    "`leat` runs jobs of the stream-processing library Leat and shows what is in them. A job file "
+    "`leat` runs jobs of the stream-processing library Leat, in this process or in a cluster, and "
+    "shows what is in them. A job file "
     "is a shared object that defines a job function with LEAT_JOB. Wherever one is wanted, a C or "
     "C++ source file does as well: it is compiled first.",
     "Options may stand before or behind the other words; what stands behind -- is handed to the "
@@ -22,6 +23,7 @@ const leati_entry leati_page_exits[] = {
     {"1", "the job failed, the compiler found faults, or output could not be written"},
     {"2", "the command line or the configuration is wrong"},
     {"3", "refused: the job file, its graph, too little memory for it, a folder that is not empty"},
+    {"4", "the job of a cluster was cancelled, and not by a signal to this program"},
     {"130", "cancelled by SIGINT"},
     {"143", "cancelled by SIGTERM"},
     {"141", "the reader of standard output has gone"},
@@ -36,7 +38,7 @@ static void put_overview(leati_strbuf *to)
                         bold ? "\033[0m" : "");
     for (size_t i = 0; (verb = leati_verb_at(i)); i++)
         if (!verb->hidden)
-            leati_strbuf_printf(to, "  %-8s  %s\n", verb->name, verb->summary);
+            leati_strbuf_printf(to, "  %-11s  %s\n", verb->name, verb->summary);
     leati_strbuf_puts(to, "\n`leat help VERB` says more about one of them, with examples.\n");
 }
 

@@ -24,20 +24,32 @@ leat_log_level leati_log_level_wanted(leat_log_level usual)
     return usual;
 }
 
-size_t leati_log_format(leat_log_level level, const char *text, char *line, size_t size)
+static size_t format(const char *form, leat_log_level level, const char *text, char *line,
+                     size_t size)
 {
     struct timespec now;
     struct tm day;
+    char time[32] = "";
     clock_gettime(CLOCK_REALTIME, &now);
-    if (!localtime_r(&now.tv_sec, &day))
-        memset(&day, 0, sizeof day);
+    if (localtime_r(&now.tv_sec, &day))
+        (void)strftime(time, sizeof time, form, &day);
     const char *name = (size_t)level < LEVEL_COUNT ? level_names[level] : "?";
-    int wanted = snprintf(line, size, "%02d:%02d:%02d.%03d %-5s %s\n", day.tm_hour, day.tm_min,
-                          day.tm_sec, (int)(now.tv_nsec / 1000000), name, text);
+    int wanted =
+        snprintf(line, size, "%s.%03d %-5s %s\n", time, (int)(now.tv_nsec / 1000000), name, text);
     if (wanted < 0)
         return 0;
     if ((size_t)wanted < size)
         return (size_t)wanted;
     line[size - 2] = '\n';
     return size - 1;
+}
+
+size_t leati_log_format(leat_log_level level, const char *text, char *line, size_t size)
+{
+    return format("%H:%M:%S", level, text, line, size);
+}
+
+size_t leati_log_format_dated(leat_log_level level, const char *text, char *line, size_t size)
+{
+    return format("%Y-%m-%d %H:%M:%S", level, text, line, size);
 }

@@ -10,8 +10,11 @@
 #include "tools/verbs.h"
 
 static const leati_verb *const verbs[] = {
-    &leati_verb_run,    &leati_verb_plan,    &leati_verb_new,  &leati_verb_build,
-    &leati_verb_config, &leati_verb_version, &leati_verb_help, &leati_verb_complete,
+    &leati_verb_run,     &leati_verb_plan,       &leati_verb_new,         &leati_verb_build,
+    &leati_verb_cluster, &leati_verb_submit,     &leati_verb_list,        &leati_verb_status,
+    &leati_verb_why,     &leati_verb_cancel,     &leati_verb_logs,        &leati_verb_metrics,
+    &leati_verb_config,  &leati_verb_jobmanager, &leati_verb_taskmanager, &leati_verb_version,
+    &leati_verb_help,    &leati_verb_complete,
 };
 enum { VERB_COUNT = sizeof verbs / sizeof *verbs };
 

@@ -64,7 +64,8 @@ static bool load(leati_session *session)
     if (!good)
         leati_complain(NULL, "%s %s", job_name(session), why);
     // It stays loaded.
-    leati_source_remove(&session->source);
+    if (!session->keep_source)
+        leati_source_remove(&session->source);
     return good;
 }
 

@@ -15,6 +15,7 @@ typedef struct leati_session {
     leati_console console;
     leati_settings settings;
     leati_source source; // what a source file was compiled to
+    bool keep_source;    // until close; else it goes once it is loaded
     leati_job_file file;
     leat_env *env;
     char **argv; // of the job: its file, and what stands behind "--"

@@ -33,8 +33,8 @@ static void cancel_locked(leati_signals *signals, int number)
     signals->caught_ns = leati_clock_ns();
     // Cancelling returns at once and calls nothing of ours, so the lock can be held; it keeps the
     // job from being destroyed meanwhile.
-    if (signals->job)
-        leat_job_cancel(signals->job);
+    if (signals->cancel)
+        signals->cancel(signals->user);
 }
 
 // Returns whether the thread goes on.
@@ -91,19 +91,30 @@ void leati_signals_hold(leati_signals *signals)
     pthread_mutex_unlock(&signals->lock);
 }
 
-void leati_signals_watch(leati_signals *signals, leat_job *job)
+void leati_signals_watch_with(leati_signals *signals, void (*cancel)(void *user), void *user)
 {
     pthread_mutex_lock(&signals->lock);
-    signals->job = job;
+    signals->cancel = cancel;
+    signals->user = user;
     if (signals->caught)
-        leat_job_cancel(job);
+        cancel(user);
     pthread_mutex_unlock(&signals->lock);
+}
+
+static void cancel_job(void *user)
+{
+    leat_job_cancel(user);
+}
+
+void leati_signals_watch(leati_signals *signals, leat_job *job)
+{
+    leati_signals_watch_with(signals, cancel_job, job);
 }
 
 int leati_signals_unwatch(leati_signals *signals)
 {
     pthread_mutex_lock(&signals->lock);
-    signals->job = NULL;
+    signals->cancel = NULL;
     int caught = signals->caught;
     pthread_mutex_unlock(&signals->lock);
     return caught;

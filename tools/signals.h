@@ -18,7 +18,9 @@ typedef struct leati_signals {
     pthread_t thread; // immutable after init
     pthread_mutex_t lock;
     // Under lock.
-    leat_job *job;     // what the first signal cancels, while it can be cancelled
+    // What the first signal calls, while there is something to be cancelled; must not block.
+    void (*cancel)(void *user);
+    void *user;
     bool held;         // there is, was, or will be a job: the first signal does not end the process
     bool ending;       // the thread is to end
     int caught;        // the first signal, or 0
@@ -32,6 +34,8 @@ leat_err leati_signals_init(leati_signals *signals);
 void leati_signals_hold(leati_signals *signals);
 // From now on a first signal cancels the job; one that came since hold does so now.
 void leati_signals_watch(leati_signals *signals, leat_job *job);
+// The same for what is no job of this process.
+void leati_signals_watch_with(leati_signals *signals, void (*cancel)(void *user), void *user);
 // The job has ended. Returns the number of the first signal, or 0.
 int leati_signals_unwatch(leati_signals *signals);
 void leati_signals_fini(leati_signals *signals);

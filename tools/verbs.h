@@ -10,11 +10,12 @@
 
 // docs/cli.md lists them for users.
 typedef enum leati_exit {
-    LEATI_EXIT_OK = 0,      // everything was done and all output written
-    LEATI_EXIT_FAILED = 1,  // the job or the compiler failed, or output could not be written
-    LEATI_EXIT_USAGE = 2,   // the command line or the configuration is wrong
-    LEATI_EXIT_REFUSED = 3, // a job, its graph or a place for files is not fit for what was asked
-    LEATI_EXIT_SIGNAL = 128 // plus the number of the signal that ended the job
+    LEATI_EXIT_OK = 0,        // everything was done and all output written
+    LEATI_EXIT_FAILED = 1,    // the job or the compiler failed, or output could not be written
+    LEATI_EXIT_USAGE = 2,     // the command line or the configuration is wrong
+    LEATI_EXIT_REFUSED = 3,   // a job, its graph or a place for files is not fit for what was asked
+    LEATI_EXIT_CANCELLED = 4, // the job was cancelled by somebody else
+    LEATI_EXIT_SIGNAL = 128   // plus the number of the signal that ended the job
 } leati_exit;
 
 // A term and what it means; lists end with a NULL term.
@@ -30,6 +31,8 @@ typedef enum leati_operand {
     LEATI_OPERAND_DIRECTORY,
     LEATI_OPERAND_VERB,
     LEATI_OPERAND_KEY,
+    LEATI_OPERAND_ID,     // of a job of a cluster
+    LEATI_OPERAND_ACTION, // of `leat cluster`
 } leati_operand;
 
 typedef struct leati_verb leati_verb;
@@ -50,7 +53,9 @@ struct leati_verb {
 };
 
 extern const leati_verb leati_verb_run, leati_verb_plan, leati_verb_new, leati_verb_build,
-    leati_verb_config, leati_verb_version, leati_verb_help, leati_verb_complete;
+    leati_verb_config, leati_verb_version, leati_verb_help, leati_verb_complete, leati_verb_cluster,
+    leati_verb_submit, leati_verb_list, leati_verb_status, leati_verb_why, leati_verb_cancel,
+    leati_verb_logs, leati_verb_metrics, leati_verb_jobmanager, leati_verb_taskmanager;
 
 // The verbs in the order in which help lists them; NULL behind the last.
 const leati_verb *leati_verb_at(size_t index);

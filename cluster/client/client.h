@@ -46,7 +46,7 @@ typedef struct leati_client_pair {
 
 // What a job is submitted with. All is borrowed for the call.
 typedef struct leati_submission {
-    leat_env *env;        // in which the job function has built its graph
+    leat_env *env;        // in which the job function has built its graph, and its cached files
     const char *job_file; // the shared object
     const char *name;     // what it is called over there: "wordcount.so"
     const char *argv0;    // as the user named it
@@ -54,8 +54,6 @@ typedef struct leati_submission {
     size_t arg_count;
     const leati_client_pair *settings;
     size_t setting_count;
-    const leati_client_pair *files; // name and path of what --file names; wins over the job's own
-    size_t file_count;
     bool attached; // somebody waits and reads the output
     // Called just before the job is created: from then on an end has to be orderly. May be NULL.
     void (*committing)(void *user);

@@ -49,11 +49,6 @@ static leat_err encode_graph(submitting *s)
 static leat_err add_cached(submitting *s)
 {
     leat_env *env = s->submission->env;
-    for (size_t i = 0; i < s->submission->file_count; i++) {
-        const leati_client_pair *file = &s->submission->files[i];
-        if (leati_env_set_cache(env, file->key, file->value))
-            return LEAT_EGRAPH;
-    }
     for (size_t i = 0; i < leati_env_cached_count(env); i++) {
         const leati_cached_file *file = leati_env_cached_at(env, i);
         leat_err err = leati_sent_files_add_tree(&s->cached, file->name, file->found);
