@@ -12,6 +12,7 @@
 
 enum {
     CHUNK_SIZE = 8 << 10,    // of what small messages share
+    MESSAGE_LEAST = 4 << 10, // room for a message, at least
     MESSAGE_KEPT = 64 << 10, // room for a message that is kept for the next one
 };
 
@@ -62,6 +63,7 @@ leat_err leati_rpc_dial(const leati_rpc_options *options, leati_rpc **rpc, char 
 {
     leati_rpc *self;
     const leat_allocator *allocator = leati_allocator_or_default(options->allocator);
+    *rpc = NULL;
     leat_err err = leati_rpc_create(allocator, options->handlers, options->user, &self);
     if (err != LEAT_OK) {
         snprintf(why, why_size, "%s", leat_err_message(err));
@@ -78,11 +80,10 @@ leat_err leati_rpc_dial(const leati_rpc_options *options, leati_rpc **rpc, char 
         .user = self,
     };
     snprintf(connection.hello.purpose, sizeof connection.hello.purpose, "control");
-    leati_rpc *before = *rpc;
     *rpc = self; // a handler may run before this returns, and needs it
     err = leati_connection_dial(&connection, &self->connection, why, why_size);
     if (err != LEAT_OK) {
-        *rpc = before;
+        *rpc = NULL;
         leati_rpc_free(self);
     }
     return err;
@@ -232,6 +233,14 @@ leat_err leati_rpc_send(leati_rpc *self, uint32_t kind, const leat_type *type, c
     return err;
 }
 
+size_t leati_rpc_queued(leati_rpc *self)
+{
+    pthread_mutex_lock(&self->lock);
+    size_t bytes = self->closed ? 0 : self->waiting_bytes;
+    pthread_mutex_unlock(&self->lock);
+    return bytes;
+}
+
 static size_t fill(leati_connection *connection, void *user,
                    leati_part parts[LEATI_CONNECTION_PARTS])
 {
@@ -273,9 +282,10 @@ static void sent(leati_connection *connection, void *user)
 static void opened(leati_connection *connection, void *user, const leati_hello *peer)
 {
     leati_rpc *self = user;
+    self->handlers->opened(self, leati_rpc_user(self), peer);
+    // After the handler, so that a server that is being destroyed waits for it.
     if (self->server)
         leati_rpc_server_opened(self->server, self);
-    self->handlers->opened(self, leati_rpc_user(self), peer);
 }
 
 // The size has been checked against LEATI_RPC_MESSAGE_MAX.
@@ -284,12 +294,13 @@ static leat_err place(leati_connection *connection, void *user, const leati_fram
 {
     leati_rpc *self = user;
     if (frame->size > self->message_room) {
-        uint8_t *message = leati_alloc(self->allocator, frame->size);
+        size_t room = frame->size > MESSAGE_LEAST ? frame->size : MESSAGE_LEAST;
+        uint8_t *message = leati_alloc(self->allocator, room);
         if (!message)
             return LEAT_ENOMEM;
         leati_free(self->allocator, self->message);
         self->message = message;
-        self->message_room = frame->size;
+        self->message_room = room;
     }
     *to = self->message;
     return LEAT_OK;

@@ -10,9 +10,9 @@
 // `closed` has returned or after leati_rpc_close; destroy waits, never from a handler.
 //
 // Ownership. Who dials owns the peer from the return of leati_rpc_dial on (handlers may run before
-// it returns; the pointer is stored by then). A peer of a server is the server's until `opened`,
-// which hands it over: the user destroys it, after `closed` or at any time before. One that ends
-// before it is open is told to `refused` and freed by the server.
+// it returns; `*rpc` is set by then, and NULL after an error). A peer of a server is the server's
+// until `opened`, which hands it over: the user destroys it, after `closed` or at any time before.
+// One that ends before it is open is told to `refused` and freed by the server.
 //
 // Bounds. LEATI_RPC_MESSAGE_MAX bytes a message, LEATI_RPC_QUEUE_MAX bytes waiting to be sent to
 // one peer; beyond it the connection is closed, as the peer does not read.
@@ -54,12 +54,16 @@ LEAT_MUST_USE leat_err leati_rpc_dial(const leati_rpc_options *options, leati_rp
 LEAT_MUST_USE leat_err leati_rpc_serve(const leati_rpc_options *options, uint32_t most_peers,
                                        leati_rpc_server **server, char *why, size_t why_size);
 const char *leati_rpc_server_address(const leati_rpc_server *server);
-// Stops accepting; peers live on.
+// Stops accepting; peers that are open live on. Waits for those that are not, and for `opened`
+// where it is under way: none is opened or refused after it returns.
 void leati_rpc_server_destroy(leati_rpc_server **server);
 
 // Encodes and queues; `type` NULL is a message without a body. LEAT_ECLOSED, LEAT_ENOMEM,
 // LEAT_ETOOBIG. Any thread.
 leat_err leati_rpc_send(leati_rpc *rpc, uint32_t kind, const leat_type *type, const void *record);
+// Bytes that have not been handed to the system yet. Any thread; 0 after `closed`, or when all has
+// gone out.
+size_t leati_rpc_queued(leati_rpc *rpc);
 void leati_rpc_set_user(leati_rpc *rpc, void *user); // from a handler
 void *leati_rpc_user(const leati_rpc *rpc);
 const char *leati_rpc_peer(const leati_rpc *rpc);
