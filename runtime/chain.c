@@ -20,6 +20,7 @@ leat_err leati_chain_init(leati_chain *chain, const leat_allocator *allocator, l
         ctx->task = task;
         ctx->node = vertex->ops[i].node;
         ctx->watermark = LEAT_WATERMARK_MIN;
+        atomic_store_explicit(&ctx->alarm_ns, INT64_MAX, memory_order_relaxed);
         chain->tree += !vertex->ops[i].absorbed;
         if (!ctx->node->reject_type)
             continue;

@@ -34,6 +34,9 @@ struct leat_ctx {
     void *reject;       // a record of node->reject_type, or NULL
     leati_watch watch;  // of a source: the descriptor that it waits for
     leati_alarm alarm;  // the time that it waits for
+    // The same two for whoever asks: written by the task and the service, read by anyone (relaxed).
+    _Atomic bool watching;
+    _Atomic int64_t alarm_ns; // INT64_MAX: none
     _Atomic uint64_t rejected;
     _Atomic(struct leati_metric *) metrics; // what user functions registered: runtime/metrics.h
 };

@@ -236,11 +236,18 @@ bool leat_ctx_cancelled(const leat_ctx *ctx)
 
 leat_err leat_ctx_wait_readable(leat_ctx *ctx, int fd)
 {
-    return leati_service_watch(ctx->task->job->runtime->service, &ctx->watch, fd);
+    // Before it can run, which is what clears it.
+    atomic_store_explicit(&ctx->watching, true, memory_order_relaxed);
+    leat_err err = leati_service_watch(ctx->task->job->runtime->service, &ctx->watch, fd);
+    if (err)
+        atomic_store_explicit(&ctx->watching, false, memory_order_relaxed);
+    return err;
 }
 
 void leat_ctx_wake_at(leat_ctx *ctx, int64_t time_ns)
 {
+    // Before it can run, which is what clears it.
+    atomic_store_explicit(&ctx->alarm_ns, time_ns, memory_order_relaxed);
     leati_service_set_alarm(ctx->task->job->runtime->service, &ctx->alarm, time_ns);
 }
 
@@ -262,6 +269,10 @@ void leat_wake(leat_waker *waker)
 
 void leat_blocking_begin(leat_ctx *ctx)
 {
+    leati_task *t = ctx->task;
+    atomic_store_explicit(&t->blocking_ns, leati_clock_ns(), memory_order_relaxed);
+    // Pairs with the load of whoever asks what the task waits for: the time is there.
+    atomic_store_explicit(&t->blocking, ctx, memory_order_release);
     // Without a thread to lend the worker to, its other tasks wait as well; that is slow but not
     // wrong.
     leat_err err = leati_scheduler_lend(ctx->task->job->runtime->scheduler);
@@ -271,6 +282,7 @@ void leat_blocking_begin(leat_ctx *ctx)
 void leat_blocking_end(leat_ctx *ctx)
 {
     leati_scheduler_take_back(ctx->task->job->runtime->scheduler);
+    atomic_store_explicit(&ctx->task->blocking, NULL, memory_order_relaxed);
 }
 
 // --- the outside ---

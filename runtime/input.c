@@ -52,7 +52,8 @@ leat_err leati_input_init(leati_task_input *input, const leat_allocator *allocat
         return err;
     input->readers = leati_calloc(allocator, input->channels, sizeof *input->readers);
     input->port_of = leati_calloc(allocator, input->channels, sizeof *input->port_of);
-    if (!input->readers || !input->port_of)
+    input->ended = leati_calloc(allocator, input->channels, sizeof *input->ended);
+    if (!input->readers || !input->port_of || !input->ended)
         return LEAT_ENOMEM;
     for (uint32_t i = 0; i < port_count; i++)
         for (uint32_t c = 0; c < channels[i]; c++)
@@ -71,6 +72,7 @@ void leati_input_fini(leati_task_input *input, const leat_allocator *allocator)
     }
     leati_free(allocator, input->readers);
     leati_free(allocator, input->port_of);
+    leati_free(allocator, input->ended);
     leati_free(allocator, input->ports);
     leati_gate_destroy(&input->gate);
 }
@@ -143,6 +145,8 @@ static leat_err take_event(leati_task *t, leati_task_port *port, const leati_rea
     case LEATI_TAG_END_OF_DATA:
         return LEAT_OK;
     case LEATI_TAG_END_OF_PARTITION:
+        atomic_store_explicit(&t->input.ended[leati_channel_index(reader->channel)], true,
+                              memory_order_relaxed);
         t->input.open--;
         port->open--;
         err = apply_valve(

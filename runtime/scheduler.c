@@ -168,6 +168,11 @@ void leati_runnable_wake(leati_runnable *r)
         leati_futex_wake(&r->state);
 }
 
+bool leati_runnable_is_ready(uint32_t state)
+{
+    return state == (LEATI_RUN_IDLE | LEATI_RUN_NOTIFIED);
+}
+
 const _Atomic bool *leati_scheduler_hurry(const leati_scheduler *s)
 {
     static const _Atomic bool never = false;
@@ -196,7 +201,9 @@ static void give_turn(leati_thread *t, leati_runnable *r)
 {
     atomic_store_explicit(&t->hurry, false, memory_order_relaxed);
     atomic_fetch_add_explicit(&t->turns, 1, memory_order_relaxed);
+    atomic_store_explicit(&t->running, r, memory_order_relaxed);
     leati_runnable_turn(r);
+    atomic_store_explicit(&t->running, NULL, memory_order_relaxed);
     atomic_fetch_add_explicit(&t->turns, 1, memory_order_relaxed);
 }
 
@@ -277,10 +284,26 @@ static bool leave_closing(leati_thread *t, leati_worker *w)
     return leave;
 }
 
+// For whoever looks for the reason of a crash. Without it the stack is not looked at.
+static void note_stack(leati_thread *t)
+{
+    pthread_attr_t attributes;
+    void *low;
+    size_t size;
+    if (pthread_getattr_np(pthread_self(), &attributes))
+        return;
+    if (!pthread_attr_getstack(&attributes, &low, &size)) {
+        t->stack_low = (uintptr_t)low;
+        t->stack_high = t->stack_low + size;
+    }
+    pthread_attr_destroy(&attributes);
+}
+
 static void *thread_main(void *arg)
 {
     leati_thread *t = arg;
     current = t;
+    note_stack(t);
     void *signal_stack = leati_signal_stack_enter();
     atomic_store_explicit(&t->tid, gettid(), memory_order_relaxed);
     while (!atomic_load_explicit(&t->scheduler->stopping, memory_order_acquire)) {

@@ -77,6 +77,9 @@ void leati_runnable_init(leati_runnable *runnable, leati_scheduler *scheduler, u
 // is done.
 void leati_runnable_wake(leati_runnable *runnable);
 
+// Whether a runnable whose state word is this stands in a queue, for no worker has taken it yet.
+bool leati_runnable_is_ready(uint32_t state);
+
 // --- from inside a turn ---
 
 // A flag of the calling thread that says: end the turn after the record in hand. Raised by the

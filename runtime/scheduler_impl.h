@@ -56,6 +56,10 @@ struct leati_thread {
     // Atomic: odd during a turn; what the kernel calls the thread.
     _Atomic uint32_t turns;
     _Atomic int tid;
+    // Atomic, because a signal handler on this thread looks: whose turn it gives, or NULL.
+    _Atomic(leati_runnable *) running;
+    // The thread's own: its stack, for the same reader.
+    uintptr_t stack_low, stack_high;
     // The thread's own: the worker it lent, and to whom.
     leati_worker *lent;
     leati_thread *lent_to;

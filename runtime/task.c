@@ -86,8 +86,26 @@ static int64_t stamp(leati_task *t, int64_t now)
 static void account(leati_task *t, leati_gap next)
 {
     int gap = atomic_load_explicit(&t->gap, memory_order_relaxed);
-    add_ns(counter_of(t, (leati_gap)gap), stamp(t, leati_clock_ns()));
-    atomic_store_explicit(&t->gap, (int)next, memory_order_relaxed);
+    int64_t now = leati_clock_ns();
+    add_ns(counter_of(t, (leati_gap)gap), stamp(t, now));
+    if (gap == LEATI_GAP_IDLE || gap == LEATI_GAP_SOFT)
+        atomic_store_explicit(&t->busy_since_ns, now, memory_order_relaxed);
+    // Pairs with the load in leati_job_task_wait: what was noted about the gap is there.
+    atomic_store_explicit(&t->gap, (int)next, memory_order_release);
+}
+
+// Before a task sleeps. One that was woken, found nothing and sleeps again has been waiting all the
+// time.
+static void note_wait(leati_task *t)
+{
+    uint64_t moved = atomic_load_explicit(&t->bytes_in, memory_order_relaxed) +
+                     atomic_load_explicit(&t->records_in, memory_order_relaxed) +
+                     atomic_load_explicit(&t->records_out, memory_order_relaxed);
+    if (t->next_gap == LEATI_GAP_READY || (t->next_gap == t->waited_for && moved == t->waited_at))
+        return;
+    t->waited_for = t->next_gap;
+    t->waited_at = moved;
+    atomic_store_explicit(&t->wait_since_ns, leati_clock_ns(), memory_order_relaxed);
 }
 
 // --- waiting ---
@@ -408,9 +426,15 @@ static leati_turn task_turn(leati_runnable *run)
         stop_task(t, err);
         turn = LEATI_TURN_END;
     }
-    account(t, t->next_gap);
     publish_counts(t);
+    note_wait(t);
+    account(t, t->next_gap);
     return turn;
+}
+
+bool leati_task_is(const leati_runnable *run)
+{
+    return run->turn == task_turn;
 }
 
 // --- life ---
@@ -429,13 +453,15 @@ static void task_ended(leati_runnable *run)
 
 static void readable(leati_watch *watch)
 {
-    const leat_ctx *ctx = (const leat_ctx *)((const char *)watch - offsetof(leat_ctx, watch));
+    leat_ctx *ctx = (leat_ctx *)((char *)watch - offsetof(leat_ctx, watch));
+    atomic_store_explicit(&ctx->watching, false, memory_order_relaxed);
     leati_runnable_wake(&ctx->task->run);
 }
 
 static void time_has_come(leati_alarm *alarm)
 {
-    const leat_ctx *ctx = (const leat_ctx *)((const char *)alarm - offsetof(leat_ctx, alarm));
+    leat_ctx *ctx = (leat_ctx *)((char *)alarm - offsetof(leat_ctx, alarm));
+    atomic_store_explicit(&ctx->alarm_ns, INT64_MAX, memory_order_relaxed);
     leati_runnable_wake(&ctx->task->run);
 }
 
@@ -452,6 +478,9 @@ leat_err leati_task_init(leati_task *t, leat_job *job, const leat_allocator *all
     leati_mailbox_init(&t->mailbox);
     leati_runnable_init(&t->run, job->runtime->scheduler, home, task_turn, task_ended);
     stamp(t, leati_clock_ns());
+    atomic_store_explicit(&t->busy_since_ns,
+                          atomic_load_explicit(&t->stamp_ns, memory_order_relaxed),
+                          memory_order_relaxed);
     leat_err err = leati_chain_init(&t->chain, allocator, t, vertex, (const bool *)&job->stopping);
     t->is_mixed = t->chain.tree < t->chain.count;
     for (uint32_t i = 0; i < t->chain.count && !err; i++) {

@@ -50,6 +50,7 @@ typedef struct leati_task_input {
     leati_gate *gate;
     leati_reader *readers;  // one a channel
     uint32_t *port_of;      // of each channel
+    _Atomic bool *ended;    // of each channel; written by the task, read by anyone (relaxed)
     leati_channel *current; // polled from the gate and not given back, or NULL
     uint32_t open;          // channels that have not ended
     uint64_t records;
@@ -122,6 +123,8 @@ struct leati_task {
     int64_t flushed_ns;        // when readers were last notified because input had run out
     const _Atomic bool *hurry; // of the present turn
     leati_gap next_gap;        // what the time after the present turn is spent on
+    leati_gap waited_for;      // when it slept last, and what had gone in and out by then
+    uint64_t waited_at;
     // What leat_fail has said in an operator whose policy is not to fail, and which operator it
     // was.
     const leat_ctx *reject_ctx;
@@ -132,6 +135,11 @@ struct leati_task {
     _Atomic int gap;          // a leati_gap: what the time since `stamp_ns` goes to
     _Atomic int64_t stamp_ns; // up to when time has been accounted for; 0 before deployment
     _Atomic int64_t busy_ns, idle_ns, soft_ns, hard_ns;
+    // Since when it waits for what it sleeps for, though it may have been woken for nothing in
+    // between, and since when it has not slept.
+    _Atomic int64_t wait_since_ns, busy_since_ns;
+    _Atomic(const leat_ctx *) blocking; // who is in a declared blocking call, since blocking_ns
+    _Atomic int64_t blocking_ns;
     _Atomic uint64_t records_in, bytes_in, records_out, bytes_out;
 };
 
@@ -183,6 +191,8 @@ static inline leati_task *leati_task_of_waiter(leati_waiter *waiter)
     return (leati_task *)waiter;
 }
 
+// Whether a runnable is that of a task.
+bool leati_task_is(const leati_runnable *run);
 static inline leati_task *leati_task_of_runnable(leati_runnable *run)
 {
     return (leati_task *)((char *)run - offsetof(leati_task, run));
