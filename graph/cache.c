@@ -3,6 +3,7 @@
 #include "leat/cache.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -33,22 +34,15 @@ const char *leati_env_folder(const leat_env *env)
 // Absolute at once: the process may change its folder before the job runs. NULL after a fault.
 static const char *absolute(leat_env *env, const char *call, const char *path)
 {
-    char *working = NULL, *made;
-    const char *folder = env->folder;
-    if (*path == '/') {
-        made = leati_arena_strdup(&env->arena, path);
-    } else {
-        if (!folder || *folder != '/')
-            working = get_current_dir_name();
-        if (!working && (!folder || *folder != '/')) {
-            leati_fault_add(env, NULL, errno == ENOMEM ? LEAT_ENOMEM : LEAT_EIO,
-                            "%s: %s: the working folder cannot be found: %s", call, path,
-                            strerror(errno));
-            return NULL;
-        }
-        made = leati_arena_printf(&env->arena, "%s%s%s%s%s", working ? working : "",
-                                  working && folder ? "/" : "", folder ? folder : "", "/", path);
+    char working[PATH_MAX] = "";
+    const char *folder = *path != '/' && env->folder ? env->folder : "";
+    if (*path != '/' && *folder != '/' && !getcwd(working, sizeof working)) {
+        leati_fault_add(env, NULL, LEAT_EIO, "%s: %s: the working folder cannot be found: %s", call,
+                        path, strerror(errno));
+        return NULL;
     }
+    const char *made = leati_arena_printf(&env->arena, "%s%s%s%s%s", working, *working ? "/" : "",
+                                          folder, *folder ? "/" : "", path);
     if (!made)
         leati_fault_no_memory(env);
     return made;
