@@ -52,7 +52,7 @@ typedef struct leati_member {
     int64_t heard_ns;          // leati_clock_ns of the last message
     leati_msg_heartbeat beat;  // the last one
     bool local;                // a child of this process
-    char crash[256];           // what its last words (CRASH) were: 'signal 11 (SIGSEGV) in …'
+    char crash[400];           // what its last words (CRASH) were: 'signal 11 (SIGSEGV) in …'
     uint64_t crash_attempt;    // the attempt whose task it was in, or 0
     struct leati_member *next; // by registration
 } leati_member;
