@@ -41,8 +41,9 @@ static const char *absolute(leat_env *env, const char *call, const char *path)
                         path, strerror(errno));
         return NULL;
     }
-    const char *made = leati_arena_printf(&env->arena, "%s%s%s%s%s", working, *working ? "/" : "",
-                                          folder, *folder ? "/" : "", path);
+    const char *made =
+        leati_arena_printf(&env->arena, "%s%s%s%s%s", working, *working && working[1] ? "/" : "",
+                           folder, *folder ? "/" : "", path);
     if (!made)
         leati_fault_no_memory(env);
     return made;
