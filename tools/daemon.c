@@ -24,8 +24,8 @@ typedef struct service {
     const leati_options *options;
     const leati_cluster_module *module;
     leati_settings settings;
-    char *folder; // where it keeps its files
-    bool temporary;
+    char *folder;    // where it keeps its files
+    char *temporary; // the folder of that one that was made for it, or NULL
     leat_logger logger;
 } service;
 
@@ -57,22 +57,27 @@ static bool redirect_to(const char *path)
 
 // --- life ---
 
-static bool find_folder(service *d, const char *kind)
+// One below a fresh one, as local task managers have theirs beside the job manager's.
+static leati_exit make_folder(service *d, const char *kind)
 {
-    const char *named = d->options->folder, *place = getenv("TMPDIR");
-    if (named) {
-        d->folder = strdup(named);
-        return d->folder;
+    const char *place = getenv("TMPDIR");
+    char *fresh = NULL;
+    if (asprintf(&fresh, "%s/leat-XXXXXX", place && *place ? place : "/tmp") < 0) {
+        leati_complain(NULL, "%s", leat_err_message(LEAT_ENOMEM));
+        return LEATI_EXIT_FAILED;
     }
-    if (asprintf(&d->folder, "%s/leat-%s-XXXXXX", place && *place ? place : "/tmp", kind) < 0) {
-        d->folder = NULL;
-        return false;
-    }
-    d->temporary = mkdtemp(d->folder);
-    if (!d->temporary)
-        leati_complain(NULL, "cannot make a folder like %s: %s; name one with --folder", d->folder,
+    if (!mkdtemp(fresh)) {
+        leati_complain(NULL, "cannot make a folder like %s: %s; name one with --folder", fresh,
                        strerror(errno));
-    return d->temporary;
+        free(fresh);
+        return LEATI_EXIT_FAILED;
+    }
+    d->temporary = fresh;
+    if (asprintf(&d->folder, "%s/%s", fresh, kind) >= 0)
+        return LEATI_EXIT_OK;
+    d->folder = NULL;
+    leati_complain(NULL, "%s", leat_err_message(LEAT_ENOMEM));
+    return LEATI_EXIT_FAILED;
 }
 
 // The module takes them when it is ready to; until then they wait.
@@ -96,7 +101,9 @@ static leati_exit service_open(service *d, const leati_options *options, const c
         return status;
     block_signals();
     d->module = leati_module_cluster();
-    if (!d->module || !find_folder(d, kind))
+    if (!d->module)
+        return LEATI_EXIT_FAILED;
+    if (!options->folder && make_folder(d, kind) != LEATI_EXIT_OK)
         return LEATI_EXIT_FAILED;
     d->logger = (leat_logger){.write = log_line, .level = leati_log_level_wanted(LEAT_LOG_INFO)};
     if (options->log_file && !redirect_to(options->log_file))
@@ -107,7 +114,8 @@ static leati_exit service_open(service *d, const leati_options *options, const c
 static void service_close(service *d)
 {
     if (d->temporary)
-        (void)leati_remove_tree(d->folder);
+        (void)leati_remove_tree(d->temporary);
+    free(d->temporary);
     free(d->folder);
     leati_settings_fini(&d->settings);
 }
@@ -164,7 +172,7 @@ static leati_exit run_manager(service *d)
         .bind = o->bind ? o->bind : "127.0.0.1",
         .port = o->port >= 0 ? (uint32_t)o->port : DEFAULT_REST_PORT,
         .rpc_port = o->rpc_port >= 0 ? (uint32_t)o->rpc_port : DEFAULT_RPC_PORT,
-        .folder = d->folder,
+        .folder = o->folder ? o->folder : d->folder,
         .state_file = o->state_file,
         .local_workers = o->task_managers > 0 ? (uint32_t)o->task_managers : 0,
         .slots = (uint32_t)leati_config_get(config, LEATI_CONFIG_SLOTS),
@@ -209,7 +217,7 @@ static leati_exit run_worker(service *d)
         .manager = o->manager,
         .bind = o->bind ? o->bind : "127.0.0.1",
         .data_port = o->data_port >= 0 ? (uint32_t)o->data_port : 0,
-        .folder = d->folder,
+        .folder = o->folder ? o->folder : d->folder,
         .log_path = o->log_file,
         .slots = (uint32_t)leati_config_get(config, LEATI_CONFIG_SLOTS),
         .index = o->index > 0 ? (uint32_t)o->index : 0,
