@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connections of several dialling sides with one listener. Each side sends numbered frames of
+// random sizes whenever one of two threads releases some; at a random moment, or never, somebody
+// closes or destroys, or the listener goes. Frames must come in order and whole, all of them where
+// nobody has ended anything; hooks must come in their order, and `closed` once and last. Strangers
+// knock in between. A watchdog ends the program when a round takes too long.
+//
+//     stress_connection [SECONDS [SEED]]
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "network/nng/connection_impl.h"
+#include "nng_races.h"
+#include "seeded.h"
+
+enum { PAIRS = 4, FRAMES = 400, SIZE_MAX_ = 40000 };
+
+typedef struct end {
+    uint64_t seed; // of the sizes it sends
+    const uint64_t *peer_seed;
+    _Atomic uint32_t released; // frames that may be sent
+    _Atomic int opened, closed;
+    _Atomic uint32_t arrived;
+    leati_connection *_Atomic connection;
+    // The writer's.
+    uint32_t filled;
+    uint8_t header[2][LEATI_FRAME_SIZE];
+    uint8_t out[2][SIZE_MAX_];
+    // The reader's.
+    uint8_t in[SIZE_MAX_];
+} end;
+
+typedef struct round {
+    leati_listener *listener;
+    uint32_t pairs;
+    _Atomic uint32_t come;
+    end dialled[PAIRS], accepted[PAIRS];
+    uint64_t seed_of_accepted;
+} round;
+
+// Mostly small, and the same for whoever knows the seed.
+static uint32_t size_of(uint64_t seed, uint32_t number)
+{
+    uint64_t state = seed + number * UINT64_C(0x9e3779b97f4a7c15);
+    uint32_t limit = next_random(&state, 10) == 0 ? SIZE_MAX_ : 100;
+    return next_random(&state, limit);
+}
+
+static end *check_end(end *self)
+{
+    if (atomic_load(&self->closed))
+        wrong("a hook after closed", 0, 0);
+    return self;
+}
+
+static void on_opened(leati_connection *connection, void *user, const leati_hello *peer)
+{
+    end *self = check_end(user);
+    if (atomic_fetch_add(&self->opened, 1) != 0 || atomic_load(&self->arrived) != 0)
+        wrong("opened is not first", 0, 0);
+    (void)connection, (void)peer;
+}
+
+static leat_err on_place(leati_connection *connection, void *user, const leati_frame *frame,
+                         uint8_t **to)
+{
+    end *self = check_end(user);
+    if (frame->size > SIZE_MAX_)
+        wrong("a frame too large", frame->size, frame->sequence);
+    *to = self->in;
+    (void)connection;
+    return LEAT_OK;
+}
+
+static leat_err on_arrived(leati_connection *connection, void *user, const leati_frame *frame)
+{
+    end *self = check_end(user);
+    uint32_t number = atomic_load(&self->arrived);
+    if (frame->sequence != number || frame->size != size_of(*self->peer_seed, number))
+        wrong("not the next frame", frame->sequence, number);
+    for (uint32_t i = 0; i < frame->size; i++)
+        if (self->in[i] != (uint8_t)(number * 3 + i))
+            wrong("a byte is not what was sent", number, i);
+    atomic_store(&self->arrived, number + 1);
+    (void)connection;
+    return LEAT_OK;
+}
+
+// Up to two frames at a time.
+static size_t on_fill(leati_connection *connection, void *user,
+                      leati_part parts[LEATI_CONNECTION_PARTS])
+{
+    end *self = check_end(user);
+    size_t count = 0;
+    if (!atomic_load(&self->opened))
+        wrong("fill before opened", 0, 0);
+    for (int i = 0; i < 2 && self->filled < atomic_load(&self->released); i++) {
+        uint32_t number = self->filled++, size = size_of(self->seed, number);
+        leati_frame frame = {.kind = 1, .size = size, .sequence = number};
+        leati_frame_put(&frame, self->header[i]);
+        for (uint32_t j = 0; j < size; j++)
+            self->out[i][j] = (uint8_t)(number * 3 + j);
+        parts[count++] = (leati_part){.data = self->header[i], .size = LEATI_FRAME_SIZE};
+        parts[count++] = (leati_part){.data = self->out[i], .size = size};
+    }
+    (void)connection;
+    return count;
+}
+
+static void on_sent(leati_connection *connection, void *user)
+{
+    check_end(user);
+    (void)connection;
+}
+
+static void on_closed(leati_connection *connection, void *user, leat_err err, const char *why)
+{
+    end *self = check_end(user);
+    if (err == LEAT_OK || !*why)
+        wrong("an end without a reason", err, 0);
+    atomic_store(&self->closed, 1);
+    (void)connection;
+}
+
+static const leati_connection_hooks hooks = {.opened = on_opened,
+                                             .place = on_place,
+                                             .arrived = on_arrived,
+                                             .fill = on_fill,
+                                             .sent = on_sent,
+                                             .closed = on_closed};
+
+static leat_err on_accepted(void *user, leati_connection *connection,
+                            const leati_connection_hooks **its_hooks, void **connection_user)
+{
+    round *self = user;
+    uint32_t number = atomic_load(&self->come);
+    if (number >= self->pairs)
+        return LEAT_ENOMEM;
+    atomic_store(&self->accepted[number].connection, connection);
+    *its_hooks = &hooks;
+    *connection_user = &self->accepted[number];
+    atomic_store(&self->come, number + 1);
+    return LEAT_OK;
+}
+
+// Releases all frames, a few at a time, and kicks.
+static void *release_frames(void *arg)
+{
+    end *self = arg;
+    for (int i = 0; i < FRAMES / 2; i++) {
+        atomic_fetch_add(&self->released, 1);
+        leati_connection *connection = atomic_load(&self->connection);
+        if (connection)
+            leati_connection_kick(connection);
+    }
+    return NULL;
+}
+
+static void begin(pthread_t *thread, void *(*body)(void *), void *arg)
+{
+    if (pthread_create(thread, NULL, body, arg) != 0)
+        wrong("no thread", 0, 0);
+}
+
+static void knock(const char *address, uint32_t bytes)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    to.sin_port = htons((uint16_t)strtol(strrchr(address, ':') + 1, NULL, 10));
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof to) == 0)
+        while (bytes-- > 0 && send(fd, "?", 1, MSG_NOSIGNAL) == 1)
+            continue;
+    if (fd >= 0)
+        close(fd);
+}
+
+static void open_round(round *self)
+{
+    char why[256];
+    memset(self, 0, sizeof *self);
+    self->pairs = 1 + below(PAIRS);
+    self->seed_of_accepted = seed_now ^ 0x5555;
+    // Which of them accepts whom is not known, so all that accept send alike, and all that dial.
+    for (uint32_t i = 0; i < self->pairs; i++) {
+        self->dialled[i].seed = seed_now;
+        self->dialled[i].peer_seed = &self->seed_of_accepted;
+        self->accepted[i].seed = self->seed_of_accepted;
+        self->accepted[i].peer_seed = &seed_now;
+    }
+    leati_hello hello = {.purpose = "data", .process = "stress"};
+    leati_listener_options options = {.address = "tcp://127.0.0.1:0",
+                                      .hello = hello,
+                                      .hello_timeout_ms = 30000,
+                                      .frame_max = SIZE_MAX_,
+                                      .most = 100,
+                                      .accepted = on_accepted,
+                                      .user = self};
+    if (leati_listener_create(&options, &self->listener, why, sizeof why) != LEAT_OK)
+        wrong(why, 0, 0);
+}
+
+static void dial_all(round *self)
+{
+    char why[256];
+    leati_hello hello = {.purpose = "data", .process = "stress"};
+    for (uint32_t i = 0; i < self->pairs; i++) {
+        leati_connection_options options = {.address = leati_listener_address(self->listener),
+                                            .hello = hello,
+                                            .dial_timeout_ms = 30000,
+                                            .hello_timeout_ms = 30000,
+                                            .frame_max = SIZE_MAX_,
+                                            .hooks = &hooks,
+                                            .user = &self->dialled[i]};
+        leati_connection *connection;
+        if (leati_connection_dial(&options, &connection, why, sizeof why) != LEAT_OK)
+            wrong(why, 0, 0);
+        atomic_store(&self->dialled[i].connection, connection);
+    }
+}
+
+static void nap(uint32_t us)
+{
+    nanosleep(&(struct timespec){.tv_nsec = (long)us * 1000}, NULL);
+}
+
+// Until `*counter` is there.
+static void await(_Atomic uint32_t *counter, uint32_t wanted)
+{
+    while (atomic_load(counter) < wanted)
+        nap(200);
+}
+
+// 0: nobody ends anything; all has to arrive.
+static void disturb(round *self, uint32_t how)
+{
+    end *victim = &self->dialled[below(self->pairs)];
+    nap(below(3000));
+    leati_connection *connection;
+    switch (how) {
+    case 1:
+        leati_connection_close(atomic_load(&victim->connection), LEAT_ECANCELLED, "stress");
+        break;
+    case 2:
+        victim = &self->accepted[below(self->pairs)];
+        connection = atomic_load(&victim->connection);
+        if (connection)
+            leati_connection_close(connection, LEAT_ECANCELLED, NULL);
+        break;
+    case 3:
+        leati_listener_destroy(&self->listener);
+        break;
+    default:
+        for (uint32_t i = below(4); i > 0; i--)
+            knock(leati_listener_address(self->listener), below(20));
+    }
+}
+
+static void close_round(round *self)
+{
+    for (uint32_t i = 0; i < self->pairs; i++) {
+        leati_connection *connection = atomic_load(&self->dialled[i].connection);
+        leati_connection_destroy(&connection);
+        if (atomic_load(&self->dialled[i].closed) != 1)
+            wrong("not closed", i, 0);
+    }
+    leati_listener_destroy(&self->listener);
+    for (uint32_t i = 0; i < self->pairs; i++) {
+        leati_connection *connection = atomic_load(&self->accepted[i].connection);
+        if (!connection)
+            continue;
+        leati_connection_destroy(&connection);
+        if (atomic_load(&self->accepted[i].closed) != 1)
+            wrong("not closed", i, 1);
+    }
+}
+
+static void try_round(round *self)
+{
+    pthread_t threads[PAIRS][4];
+    open_round(self);
+    uint32_t how = below(5);
+    if (how == 4)
+        how = 0;
+    uint32_t pairs = self->pairs;
+    if (how != 3 && how != 0)
+        knock(leati_listener_address(self->listener), 0);
+    // A stranger takes the place of somebody who dials; where all must arrive none comes first.
+    dial_all(self);
+    if (how == 0)
+        await(&self->come, pairs);
+    for (uint32_t i = 0; i < pairs; i++)
+        for (int j = 0; j < 4; j++)
+            begin(&threads[i][j], release_frames, j < 2 ? &self->dialled[i] : &self->accepted[i]);
+    disturb(self, how);
+    for (uint32_t i = 0; i < pairs; i++)
+        for (int j = 0; j < 4; j++)
+            pthread_join(threads[i][j], NULL);
+    for (uint32_t i = 0; i < pairs && how == 0; i++) {
+        await(&self->dialled[i].arrived, FRAMES);
+        await(&self->accepted[i].arrived, FRAMES);
+    }
+    close_round(self);
+}
+
+int main(int argc, char **argv)
+{
+    static round state;
+    int64_t seconds = argc > 1 ? strtoll(argv[1], NULL, 10) : 5;
+    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)time(NULL);
+    int64_t until = clock_s() + seconds;
+    int rounds = 0;
+    start_watchdog();
+    printf("seed %" PRIu64 "\n", seed);
+    for (; clock_s() < until; seed++, rounds++) {
+        seed_now = random_now = seed;
+        feed_watchdog();
+        try_round(&state);
+    }
+    printf("%d rounds\n", rounds);
+    return 0;
+}
