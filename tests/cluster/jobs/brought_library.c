@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The library beside the job file brought.so.
-int brought_number(void);
+__attribute__((visibility("default"))) int brought_number(void);
 
 int brought_number(void)
 {

@@ -2,6 +2,7 @@
 // What the tests of clusters submit: the first argument says which job.
 //
 //     sum COUNT RATE      the sums of 0 … COUNT-1 by last digit, printed at the end
+//     print COUNT         the numbers 1 … COUNT
 //     crash HOW AT        the operator "boom" dies at index AT: segv abort fpe overflow exit
 //     fail AT             the same operator fails
 //     slow MICROSECONDS   an endless source before "slow sink", which sleeps for each record
@@ -121,6 +122,8 @@ LEAT_JOB(env, argc, argv)
     bool in_client = getenv("LEAT_JOB_CLIENT") != NULL;
     if (!strcmp(mode, "sum"))
         sums(env, atoll(first), strtod(second, NULL));
+    else if (!strcmp(mode, "print"))
+        leat_print(leat_sequence(env, 1, atoll(first)));
     else if (!strcmp(mode, "crash"))
         harmful(env, first, second);
     else if (!strcmp(mode, "fail"))
