@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "cluster/manager/metrics.h"
 #include "cluster/manager/rest_impl.h"
 
 // --- the cluster; each takes the lock ---
@@ -39,15 +40,22 @@ unsigned leati_rest_members(leati_request *request)
 
 unsigned leati_rest_prometheus(leati_request *request)
 {
+    leati_process_figures process;
+    leati_process_figures_read(&process);
     request->type = "text/plain; version=0.0.4; charset=utf-8";
-    return show(request, leati_view_prometheus);
+    pthread_mutex_lock(&request->manager->lock);
+    leati_view_prometheus(&request->out, request->manager, &process);
+    pthread_mutex_unlock(&request->manager->lock);
+    return MHD_HTTP_OK;
 }
 
 unsigned leati_rest_manager_metrics(leati_request *request)
 {
+    leati_process_figures process;
+    leati_process_figures_read(&process);
     const char *get = leati_rest_query(request, "get");
     pthread_mutex_lock(&request->manager->lock);
-    leati_view_manager_metrics(&request->out, request->manager, get);
+    leati_view_manager_metrics(&request->out, request->manager, &process, get);
     pthread_mutex_unlock(&request->manager->lock);
     return MHD_HTTP_OK;
 }

@@ -7,6 +7,8 @@
 
 #include "cluster/manager/manager.h"
 
+struct leati_process_figures;
+
 // --- view_json.c: values, with a comma before all but the first of an object or array ---
 
 // `key` is NULL for items of an array. Texts that are no UTF-8 get U+FFFD.
@@ -87,12 +89,14 @@ bool leati_view_metrics(leati_strbuf *out, const leati_managed_job *job, uint32_
                         uint32_t subtask, const char *get, const char *agg, char *why,
                         size_t why_size);
 void leati_view_member_metrics(leati_strbuf *out, const leati_member *member, const char *get);
-void leati_view_manager_metrics(leati_strbuf *out, const leati_manager *manager, const char *get);
+void leati_view_manager_metrics(leati_strbuf *out, const leati_manager *manager,
+                                const struct leati_process_figures *process, const char *get);
 
 // --- prometheus.c ---
 
 // The text exposition format, version 0.0.4.
-void leati_view_prometheus(leati_strbuf *out, const leati_manager *manager);
+void leati_view_prometheus(leati_strbuf *out, const leati_manager *manager,
+                           const struct leati_process_figures *process);
 
 // --- view_why.c ---
 
