@@ -44,6 +44,7 @@ static void keep_figures(leati_task_view *task, const leati_msg_task *now, int64
     copy_text(task->wait, sizeof task->wait, &task->figures.wait);
     copy_text(task->wait_text, sizeof task->wait_text, &task->figures.wait_text);
     task->figures.state = leati_text(task->state);
+    leati_task_view_track(task);
 }
 
 static char *put_text(char *at, leat_str *text)
