@@ -202,7 +202,7 @@ static void start_tasks(leat_job *job)
     job->live = job->task_count;
     set_locked(job, &job->started);
     for (uint32_t i = 0; i < job->task_count; i++)
-        leati_runnable_wake(&job->tasks[i].run);
+        leati_runnable_release(&job->tasks[i].run);
     if (job->placed)
         set_locked(job, &job->launched);
 }

@@ -159,6 +159,18 @@ void leati_runnable_init(leati_runnable *runnable, leati_scheduler *scheduler, u
     runnable->ended = ended;
 }
 
+// To wakers it looks as if somebody gave it a turn.
+void leati_runnable_hold(leati_runnable *r)
+{
+    atomic_store_explicit(&r->state, LEATI_RUN_RUNNING, memory_order_relaxed);
+}
+
+void leati_runnable_release(leati_runnable *r)
+{
+    atomic_exchange_explicit(&r->state, LEATI_RUN_IDLE | LEATI_RUN_NOTIFIED, memory_order_acq_rel);
+    enqueue(r);
+}
+
 void leati_runnable_wake(leati_runnable *r)
 {
     uint32_t before = atomic_fetch_or_explicit(&r->state, LEATI_RUN_NOTIFIED, memory_order_acq_rel);

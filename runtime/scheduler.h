@@ -73,6 +73,10 @@ void leati_runnable_move(leati_runnable *runnable, leati_worker *worker);
 // Puts a zeroed runnable into the idle state. `home` is taken modulo the number of workers.
 void leati_runnable_init(leati_runnable *runnable, leati_scheduler *scheduler, uint32_t home,
                          leati_turn (*turn)(leati_runnable *), void (*ended)(leati_runnable *));
+// Before it is first woken: whoever wakes it from now on is remembered, but it does not run before
+// it is released, once, which makes it ready.
+void leati_runnable_hold(leati_runnable *runnable);
+void leati_runnable_release(leati_runnable *runnable);
 // Makes it run, or run again. Any thread; never blocks but on a run queue's lock. A no-op once it
 // is done.
 void leati_runnable_wake(leati_runnable *runnable);

@@ -477,6 +477,8 @@ leat_err leati_task_init(leati_task *t, leat_job *job, const leat_allocator *all
     t->batch = is_stepped(t) ? job->runtime->turn_records : BATCH_FIRST;
     leati_mailbox_init(&t->mailbox);
     leati_runnable_init(&t->run, job->runtime->scheduler, home, task_turn, task_ended);
+    // Other processes may send to it before the whole job is deployed here.
+    leati_runnable_hold(&t->run);
     stamp(t, leati_clock_ns());
     atomic_store_explicit(&t->busy_since_ns,
                           atomic_load_explicit(&t->stamp_ns, memory_order_relaxed),
