@@ -129,9 +129,10 @@ void leati_managed_advance(leati_manager *manager, leati_managed_job *job)
         bool running = job->phase == LEATI_PHASE_DEPLOYING || job->phase == LEATI_PHASE_RUNNING;
         if (running && !finished) {
             leati_managed_fail(manager, job,
-                               &(leati_fault){.vertex = UINT32_MAX,
-                                              .subtask = UINT32_MAX,
-                                              .text = "its tasks have stopped, and no task manager"
+                               &(leati_job_fault){.vertex = UINT32_MAX,
+                                                  .subtask = UINT32_MAX,
+                                                  .text =
+                                                      "its tasks have stopped, and no task manager"
                                                       " has said why"});
             return;
         }
@@ -145,7 +146,8 @@ void leati_managed_advance(leati_manager *manager, leati_managed_job *job)
 // --- failures and cancellation ---
 
 // The root is the first one, and the first that is no mere consequence.
-static void note_failure(leati_manager *manager, leati_managed_job *job, const leati_fault *fault)
+static void note_failure(leati_manager *manager, leati_managed_job *job,
+                         const leati_job_fault *fault)
 {
     uint32_t at = job->failure_count;
     // The last words of a task manager, and then the end of its connection, tell of one failure.
@@ -206,7 +208,8 @@ static void stop_participants(leati_manager *manager, leati_managed_job *job, co
     leati_managed_take_output(manager, job);
 }
 
-void leati_managed_fail(leati_manager *manager, leati_managed_job *job, const leati_fault *fault)
+void leati_managed_fail(leati_manager *manager, leati_managed_job *job,
+                        const leati_job_fault *fault)
 {
     if (leati_phase_is_final(job->phase))
         return;
@@ -273,7 +276,7 @@ void leati_managed_lost(leati_manager *manager, leati_managed_job *job, uint32_t
         snprintf(longer, sizeof longer, "%s", text);
     leati_managed_fail(
         manager, job,
-        &(leati_fault){
+        &(leati_job_fault){
             .vertex = UINT32_MAX, .subtask = UINT32_MAX, .worker = p->name, .text = longer});
 }
 
@@ -303,10 +306,10 @@ static void deploy_failed(leati_manager *manager, leati_managed_job *job, uint32
     snprintf(text, sizeof text, "could not be deployed: %s", leat_err_message(err));
     let_go(&job->participants[participant]);
     leati_managed_fail(manager, job,
-                       &(leati_fault){.vertex = UINT32_MAX,
-                                      .subtask = UINT32_MAX,
-                                      .worker = job->participants[participant].name,
-                                      .text = text});
+                       &(leati_job_fault){.vertex = UINT32_MAX,
+                                          .subtask = UINT32_MAX,
+                                          .worker = job->participants[participant].name,
+                                          .text = text});
 }
 
 static void size_output(const leati_manager *manager, leati_managed_job *job)
@@ -379,11 +382,11 @@ void leati_managed_failed(leati_manager *manager, leati_managed_job *job, uint32
     if (!text[0])
         snprintf(text, sizeof text, "%s", leat_err_message((leat_err)failed->err));
     leati_managed_fail(manager, job,
-                       &(leati_fault){.vertex = failed->vertex,
-                                      .subtask = failed->subtask,
-                                      .worker = job->participants[from].name,
-                                      .consequence = failed->consequence,
-                                      .text = text});
+                       &(leati_job_fault){.vertex = failed->vertex,
+                                          .subtask = failed->subtask,
+                                          .worker = job->participants[from].name,
+                                          .consequence = failed->consequence,
+                                          .text = text});
 }
 
 void leati_managed_over(leati_manager *manager, leati_managed_job *job, uint32_t from,

@@ -102,18 +102,19 @@ int64_t leati_manager_slot_timeouts(leati_manager *manager, int64_t now_ns);
 
 // --- attempts.c ---
 
-typedef struct leati_fault {
+typedef struct leati_job_fault {
     uint32_t vertex, subtask; // UINT32_MAX: of no task
     const char *worker;       // may be NULL
     bool consequence;
     const char *text;
-} leati_fault;
+} leati_job_fault;
 
 // The job has slots: tells its participants. `process_of` has an item for each task.
 void leati_managed_deploy(leati_manager *manager, leati_managed_job *job,
                           const uint32_t *process_of);
 // Takes note of a failure; the first one makes a job that has not ended fail.
-void leati_managed_fail(leati_manager *manager, leati_managed_job *job, const leati_fault *fault);
+void leati_managed_fail(leati_manager *manager, leati_managed_job *job,
+                        const leati_job_fault *fault);
 // Does what has become due: concludes, ends.
 void leati_managed_advance(leati_manager *manager, leati_managed_job *job);
 void leati_managed_cancel(leati_manager *manager, leati_managed_job *job);

@@ -176,10 +176,10 @@ static void crashed(leati_manager *manager, leati_member *member, const leati_ms
         return;
     snprintf(text, sizeof text, "%s died of %s", member->name, member->crash);
     leati_managed_fail(manager, job,
-                       &(leati_fault){.vertex = crash->vertex,
-                                      .subtask = crash->subtask,
-                                      .worker = member->name,
-                                      .text = text});
+                       &(leati_job_fault){.vertex = crash->vertex,
+                                          .subtask = crash->subtask,
+                                          .worker = member->name,
+                                          .text = text});
 }
 
 // --- messages ---

@@ -139,8 +139,9 @@ static void append(leati_manager *manager, leati_managed_job *job, leat_bytes by
     job->output_first = job->output_end;
     char text[160];
     snprintf(text, sizeof text, "the output of the job cannot be kept: %s", strerror(error));
-    leati_managed_fail(manager, job,
-                       &(leati_fault){.vertex = UINT32_MAX, .subtask = UINT32_MAX, .text = text});
+    leati_managed_fail(
+        manager, job,
+        &(leati_job_fault){.vertex = UINT32_MAX, .subtask = UINT32_MAX, .text = text});
 }
 
 // What was printed to standard error is no output of the job: it goes to its log, line by line.

@@ -146,9 +146,9 @@ static void give_slots(leati_manager *manager, leati_managed_job *job, uint32_t 
     if (!make_plan(manager, job, members, &p)) {
         drop_plan(&p);
         leati_managed_fail(manager, job,
-                           &(leati_fault){.vertex = UINT32_MAX,
-                                          .subtask = UINT32_MAX,
-                                          .text = "the job manager is out of memory"});
+                           &(leati_job_fault){.vertex = UINT32_MAX,
+                                              .subtask = UINT32_MAX,
+                                              .text = "the job manager is out of memory"});
         return;
     }
     place_slots(&p);
@@ -222,8 +222,9 @@ static void fail_for_slots(leati_manager *manager, leati_managed_job *job)
         snprintf(text + at, room,
                  "%u task manager%s offer%s %" PRIu64 " (%" PRIu64 " of them free)", all.members,
                  plural(all.members), all.members == 1 ? "s" : "", all.total, all.free);
-    leati_managed_fail(manager, job,
-                       &(leati_fault){.vertex = UINT32_MAX, .subtask = UINT32_MAX, .text = text});
+    leati_managed_fail(
+        manager, job,
+        &(leati_job_fault){.vertex = UINT32_MAX, .subtask = UINT32_MAX, .text = text});
 }
 
 int64_t leati_manager_slot_timeouts(leati_manager *manager, int64_t now_ns)
