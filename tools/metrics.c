@@ -148,6 +148,7 @@ static leati_exit metrics_with(const leati_options *options)
     reading r = {.remote = &remote, .options = options};
     leati_strbuf_init(&r.json, NULL);
     leati_table_init(&r.table, titles);
+    r.table.widest = 250; // names are for --get
     leati_exit status = leati_remote_open(&remote, options);
     if (status == LEATI_EXIT_OK)
         status = options->get ? read_named(&r) : read_all(&r);

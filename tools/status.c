@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `leat status`.
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,15 +20,14 @@ static void put_line(leati_strbuf *to, const char *name, const char *text)
 
 static void put_head(leati_strbuf *to, const leati_client_module *c, const leati_json *job)
 {
-    char time[LEATI_TIME_TEXT_SIZE], took[LEATI_TIME_TEXT_SIZE], text[200];
+    char time[LEATI_TIME_TEXT_SIZE], took[LEATI_TIME_TEXT_SIZE];
     leati_time_text(c->integer(c->member(job, "start_time")), time);
     leati_duration_text(c->integer(c->member(job, "duration")), took);
     put_line(to, "job", c->text(c->member(job, "id")));
     put_line(to, "name", c->text(c->member(job, "name")));
     put_line(to, "state", c->text(c->member(job, "state")));
-    snprintf(text, sizeof text, "%s, %s%s", time, took,
-             c->integer(c->member(job, "end_time")) ? " until its end" : " ago");
-    put_line(to, "started", text);
+    put_line(to, "started", time);
+    put_line(to, c->integer(c->member(job, "end_time")) ? "took" : "since", took);
     put_line(to, "waits for", c->text(c->member(job, "waiting_for")));
     put_line(to, "failure", c->text(c->member(job, "failure")));
 }

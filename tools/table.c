@@ -8,11 +8,11 @@
 
 #include "tools/text.h"
 
-enum { CELL_COLUMNS = 60, CELL_SIZE = CELL_COLUMNS * 4 + 1, COLUMNS_MAX = 16 };
+enum { CELL_COLUMNS = 60, CELL_SIZE = 1024, COLUMNS_MAX = 16 };
 
 void leati_table_init(leati_table *table, const char *const *titles)
 {
-    *table = (leati_table){.titles = titles};
+    *table = (leati_table){.titles = titles, .widest = CELL_COLUMNS};
     while (titles[table->columns])
         table->columns++;
     leati_strbuf_init(&table->cells, NULL);
@@ -25,7 +25,7 @@ void leati_table_add(leati_table *table, const char *format, ...)
     va_start(args, format);
     vsnprintf(raw, sizeof raw, format, args);
     va_end(args);
-    leati_shorten(raw[0] ? raw : "-", CELL_COLUMNS, text, sizeof text);
+    leati_shorten(raw[0] ? raw : "-", table->widest, text, sizeof text);
     leati_strbuf_append(&table->cells, text, strlen(text) + 1);
     table->count++;
 }

@@ -8,11 +8,12 @@
 typedef struct leati_table {
     const char *const *titles; // end in NULL; one that begins with ">" heads a column of numbers
     size_t columns, count;     // cells so far
+    size_t widest;             // longer cells are cut in the middle; 60 after init
     leati_strbuf cells;        // each with a NUL behind it
 } leati_table;
 
 void leati_table_init(leati_table *table, const char *const *titles);
-// The next cell, row by row. It is made fit for a terminal, and cut at 60 columns.
+// The next cell, row by row. It is made fit for a terminal.
 void leati_table_add(leati_table *table, const char *format, ...) LEAT_PRINTF(2, 3);
 // Appends the table and forgets its cells. `style` asks for a terminal's escapes.
 void leati_table_print(leati_table *table, leati_strbuf *to, bool style);

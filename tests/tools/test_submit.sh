@@ -1,0 +1,196 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Submitting jobs to a cluster, and following them.
+# shellcheck source=tests/tools/lib.sh
+. "$(dirname -- "$0")/lib.sh"
+# shellcheck source=tests/tools/cluster_lib.sh
+. "$(dirname -- "$0")/cluster_lib.sh"
+if ! command -v jq >/dev/null; then
+    printf '1..0 # SKIP jq is not installed\n'
+    exit 0
+fi
+wordcount=$jobs/../../examples/wordcount.so
+remote=$jobs/remote.so
+cd -- "$work" || exit 1
+for ((i = 0; i < 2000; i++)); do echo "to be or not to be $((i % 7))"; done >words.txt
+
+leat_run cluster start -w 2
+claim 'a cluster is there' ended_with 0
+
+# --- waiting ---
+"$leat" run -p 2 "$wordcount" -- --input words.txt | sort >expected
+leat_run submit -p 2 "$wordcount" -- --input words.txt
+claim 'a job that has finished gives 0' ended_with 0
+same() { sort out | cmp - expected; }
+claim 'its output is what leat run prints' same
+claim 'the last line says how it went' grep -qE '^job [0-9a-f]{32} FINISHED after [0-9.]+ m?s$' err
+leat_run submit "$remote" -- arguments 'two words' '' é
+claim 'arguments arrive as they are' out_is '[arguments][two words][][é]'
+leat_run submit "$remote" -- sum
+claim 'accumulators are told' err_has 'accumulator sum: 55'
+claim 'the greatest' err_has 'accumulator most: 10'
+claim 'a list' err_has 'accumulator all: 10 values: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10'
+claim 'a histogram' err_has 'accumulator sizes: 10 values, min 1, mean 5.5'
+leat_run submit --json "$remote" -- sum
+result() { jq -e '.state == "FINISHED" and (.accumulators[] | select(.name == "sum").value == 55)' err; }
+claim '--json tells the result in JSON' result
+leat_run submit "$remote" -- fail
+claim 'a job that fails gives 1' ended_with 1
+claim 'and its reason' err_has 'job failed: '
+claim 'which names operator and text' grep -q 'unlucky.*seven is unlucky' err
+leat_run submit "$remote" -- wide
+claim 'long output arrives whole' test "$(sort -n out | awk '{ s += $1 } END { printf "%d %.0f", NR, s }')" = '200000 20000100000'
+slow() { "$leat" submit "$remote" -- wide 2>err | { sleep 1; sort -n; } | tail -n 1 | grep -qx 200000; }
+claim 'also to a slow reader' slow
+head_of() {
+    "$leat" submit "$jobs/endless.so" 2>err | head -n 2 >out
+    [ "${PIPESTATUS[0]}" = 141 ] && silent err
+}
+claim 'when the reader goes, it ends without a word' head_of
+none_runs() { [ "$("$leat" list --json | jq '[.jobs[] | select(.end_time == 0)] | length')" = 0 ]; }
+claim 'and the job is cancelled' wait_until none_runs
+full() { timeout 20 "$leat" submit "$jobs/endless.so" >/dev/full 2>err; [ $? = 1 ] && err_has 'No space left'; }
+claim 'a full disk is an error' full
+claim 'and cancels the job' wait_until none_runs
+
+# --- what is refused here ---
+before=$("$leat" list --json | jq '.jobs | length')
+leat_run submit "$jobs/faults.so"
+claim 'faults of the graph are told here' refused 3 'usage: faults nothing' 'no_such_field'
+leat_run submit "$jobs/no_function.so"
+claim 'so are job files that are none' ended_with 3
+leat_run submit "$remote" -- $'\xff\xfe'
+claim 'arguments that are no UTF-8 are refused' refused 3 'argument 1' 'UTF-8'
+leat_run submit "$jobs/lines.so" </dev/null
+claim 'standard input stays here' ended_with 3
+leat_run submit --file note=nowhere.txt "$remote" -- note
+claim 'a file that is not there is refused' ended_with 3
+leat_run submit --file note "$remote" -- note
+claim 'a file needs a name' refused 2 '--file note' 'name=path'
+leat_run submit --detach --wait "$remote"
+claim 'one cannot wait and not wait' refused 2 '--detach'
+leat_run submit -p 40000 "$remote"
+claim 'a bad setting is refused' refused 2 '-p 40000'
+claim 'and no job is created' test "$before" = "$("$leat" list --json | jq '.jobs | length')"
+
+# --- files and source files ---
+echo 'remember the milk' >note.txt
+leat_run submit --file note=note.txt "$remote" -- note
+claim 'a named file comes along' out_is 'remember the milk'
+if command -v "${CC:-cc}" >/dev/null; then
+    cat >job.c <<'TEXT'
+#include <leat/leat.h>
+LEAT_JOB(env, argc, argv)
+{
+    leat_print(leat_sequence(env, 1, argc > 1 ? 2 : 3));
+}
+TEXT
+    leat_run submit job.c
+    claim 'a source file is compiled first' test "$(sort out | tr '\n' ' ')" = '1 2 3 '
+fi
+
+# --- detached ---
+leat_run submit --detach -p 2 --name 'my words' "$wordcount" -- --input words.txt
+id=$(cat out)
+claim 'detached, the id is all that is printed' grep -qxE '[0-9a-f]{32}' out
+claim 'and it is over soon' wait_until job_state "$id" FINISHED
+leat_run logs --out "${id:0:8}"
+claim 'its output is kept' same
+leat_run logs --out --json "$id"
+claim 'also as JSON' json_has '.output | contains("be\t4000\n")'
+leat_run logs "$id"
+claim 'it has a log' out_has FINISHED
+leat_run list
+claim 'list shows what has not ended' silent out
+leat_run list -a
+claim 'with -a the others too' out_has 'my words'
+leat_run status "${id:0:6}"
+claim 'status shows the tasks' out_has 'count words'
+leat_run status --json "$id"
+claim 'and is JSON if wanted' json_has '.name == "my words" and .state == "FINISHED" and (.vertices | length) == 3'
+leat_run why "$id"
+claim 'why has nothing to say of it' out_has 'nothing holds it up'
+leat_run why --json "$id"
+claim 'in JSON neither' json_has '.bottleneck == null'
+leat_run metrics "$id"
+claim 'it has metrics' out_has numRecordsIn
+leat_run metrics --get numRestarts --json "$id"
+claim 'which can be chosen' json_has 'length == 1 and .[0].id == "numRestarts" and .[0].value == "0"'
+leat_run cancel "$id"
+claim 'what has ended cannot be cancelled' refused 1 FINISHED
+for verb in status cancel logs why metrics; do
+    leat_run "$verb" ffffffffffff
+    claim "$verb of an unknown job is an error" refused 1 ffffffffffff
+    leat_run "$verb" xyz
+    claim "$verb of what is no id is a usage error" refused 2 xyz 'leat list -a'
+    leat_run "$verb"
+    claim "$verb wants an id" refused 2 'the id of the job is missing'
+done
+
+# --- cancelling ---
+leat_run submit --detach "$jobs/endless.so" -- drop
+id=$(cat out)
+claim 'an endless job runs' wait_until job_state "$id" RUNNING
+leat_run list
+claim 'and is listed' out_has "${id:0:12}"
+leat_run cancel "${id:0:10}"
+claim 'cancel ends it' out_is "${id:0:10} CANCELED"
+leat_run submit --detach -p 2 "$jobs/endless.so" -- drop
+first=$(cat out)
+leat_run submit --detach -p 2 "$jobs/endless.so" -- drop
+second=$(cat out)
+waits() { "$leat" status "$second" | grep -q '^waits for 2 slots'; }
+claim 'a job without slots says what it waits for' wait_until waits
+leat_run cancel "$second"
+claim 'it can be cancelled as well' out_is "$second CANCELED"
+leat_run cancel --json "$first"
+claim 'cancel --json' json_has '.state == "CANCELED"'
+
+# in_background ARGUMENT…: a client that waits; finish: its status is in `status`.
+in_background() {
+    : >out
+    "$leat" submit "$@" >out 2>err &
+    pid=$!
+}
+finish() {
+    wait_until ended || kill -KILL "$pid"
+    status=0
+    wait "$pid" || status=$?
+}
+ended() { ! jobs -rp | grep -qx "$pid"; }
+in_background "$jobs/endless.so"
+wait_until test -s out
+kill -INT "$pid"
+finish
+claim 'SIGINT cancels the job' ended_with 130
+claim 'and says how it ended' err_has 'CANCELED after'
+claim 'it is over then' none_runs
+in_background "$jobs/endless.so" -- drop
+wait_until eval '! none_runs'
+id=$("$leat" list --json | jq -r '.jobs[0].id')
+wait_until job_state "$id" RUNNING
+"$leat" cancel "$id" >/dev/null
+finish
+claim 'a job that others cancel gives 4' ended_with 4
+
+# --- losses ---
+in_background "$jobs/endless.so" -- drop
+wait_until eval '! none_runs'
+id=$("$leat" list --json | jq -r '.jobs[0].id')
+wait_until job_state "$id" RUNNING
+worker=$("$leat" status --json "$id" | jq -r '.vertices[0].tasks[0].worker' | sed 's/.*pid \([0-9]*\).*/\1/')
+kill -KILL "$worker"
+finish
+claim 'a task manager that dies fails the job' ended_with 1
+claim 'and the client says so' grep -qE 'job failed: .*taskmanager [12] .*signal 9' err
+whole() { [ "$("$leat" cluster status --json | jq .slots_free)" = 2 ]; }
+wait_until whole
+in_background "$jobs/endless.so" -- drop
+wait_until eval '! none_runs'
+kill -KILL "$(state .pid)"
+finish
+claim 'a job manager that dies ends the waiting' ended_with 1
+claim 'with a reason' err_has 'is no longer waited for'
+leat_run cluster stop
+claim 'and the cluster can be stopped' ended_with 0
+done_testing
