@@ -48,14 +48,14 @@ static void free_chunks(leati_rpc *self, leati_rpc_chunk **first)
     }
 }
 
-void leati_rpc_free(leati_rpc *self)
+void leati_rpc_free(leati_rpc *rpc)
 {
-    free_chunks(self, &self->first);
-    free_chunks(self, &self->sending);
-    leati_free(self->allocator, self->spare);
-    leati_free(self->allocator, self->message);
-    pthread_mutex_destroy(&self->lock);
-    leati_free(self->allocator, self);
+    free_chunks(rpc, &rpc->first);
+    free_chunks(rpc, &rpc->sending);
+    leati_free(rpc->allocator, rpc->spare);
+    leati_free(rpc->allocator, rpc->message);
+    pthread_mutex_destroy(&rpc->lock);
+    leati_free(rpc->allocator, rpc);
 }
 
 leat_err leati_rpc_dial(const leati_rpc_options *options, leati_rpc **rpc, char *why,
@@ -99,10 +99,10 @@ static void end_queue(leati_rpc *self)
     pthread_mutex_unlock(&self->lock);
 }
 
-void leati_rpc_close(leati_rpc *self, leat_err err, const char *why)
+void leati_rpc_close(leati_rpc *rpc, leat_err err, const char *why)
 {
-    end_queue(self);
-    leati_connection_close(self->connection, err, why);
+    end_queue(rpc);
+    leati_connection_close(rpc->connection, err, why);
 }
 
 void leati_rpc_destroy(leati_rpc **rpc)
@@ -115,20 +115,20 @@ void leati_rpc_destroy(leati_rpc **rpc)
     leati_rpc_free(self);
 }
 
-void leati_rpc_set_user(leati_rpc *self, void *user)
+void leati_rpc_set_user(leati_rpc *rpc, void *user)
 {
     // Release and acquire: whoever finds the user sees what was set up before.
-    atomic_store_explicit(&self->user, user, memory_order_release);
+    atomic_store_explicit(&rpc->user, user, memory_order_release);
 }
 
-void *leati_rpc_user(const leati_rpc *self)
+void *leati_rpc_user(const leati_rpc *rpc)
 {
-    return atomic_load_explicit(&self->user, memory_order_acquire);
+    return atomic_load_explicit(&rpc->user, memory_order_acquire);
 }
 
-const char *leati_rpc_peer(const leati_rpc *self)
+const char *leati_rpc_peer(const leati_rpc *rpc)
 {
-    return leati_connection_peer(self->connection);
+    return leati_connection_peer(rpc->connection);
 }
 
 // --- sending -------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ static leat_err put_locked(leati_rpc *self, uint32_t kind, const leat_type *type
     return err;
 }
 
-leat_err leati_rpc_send(leati_rpc *self, uint32_t kind, const leat_type *type, const void *record)
+leat_err leati_rpc_send(leati_rpc *rpc, uint32_t kind, const leat_type *type, const void *record)
 {
     size_t size = type ? leat_record_encoded_size(type, record) : 0;
     leati_rpc_chunk *large = NULL;
@@ -207,37 +207,37 @@ leat_err leati_rpc_send(leati_rpc *self, uint32_t kind, const leat_type *type, c
     if (size > LEATI_RPC_MESSAGE_MAX)
         return LEAT_ETOOBIG;
     if (LEATI_FRAME_SIZE + size > CHUNK_SIZE) {
-        large = make_chunk(self, LEATI_FRAME_SIZE + size);
+        large = make_chunk(rpc, LEATI_FRAME_SIZE + size);
         if (!large)
             return LEAT_ENOMEM;
         if (!encode(large, kind, type, record, size)) {
-            leati_free(self->allocator, large);
+            leati_free(rpc->allocator, large);
             return LEAT_EINVAL;
         }
     }
-    pthread_mutex_lock(&self->lock);
-    leat_err err = put_locked(self, kind, type, record, size, large);
-    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_lock(&rpc->lock);
+    leat_err err = put_locked(rpc, kind, type, record, size, large);
+    pthread_mutex_unlock(&rpc->lock);
     if (err == LEAT_OK) {
-        leati_connection_kick(self->connection);
+        leati_connection_kick(rpc->connection);
         return LEAT_OK;
     }
-    leati_free(self->allocator, large);
+    leati_free(rpc->allocator, large);
     if (err == LEAT_ENOBUFS) {
         char why[256];
         snprintf(why, sizeof why, "%s does not read: %d MiB wait to be sent to it",
-                 leati_rpc_peer(self), LEATI_RPC_QUEUE_MAX >> 20);
-        leati_rpc_close(self, LEAT_ETOOBIG, why);
+                 leati_rpc_peer(rpc), LEATI_RPC_QUEUE_MAX >> 20);
+        leati_rpc_close(rpc, LEAT_ETOOBIG, why);
         return LEAT_ECLOSED;
     }
     return err;
 }
 
-size_t leati_rpc_queued(leati_rpc *self)
+size_t leati_rpc_queued(leati_rpc *rpc)
 {
-    pthread_mutex_lock(&self->lock);
-    size_t bytes = self->closed ? 0 : self->waiting_bytes;
-    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_lock(&rpc->lock);
+    size_t bytes = rpc->closed ? 0 : rpc->waiting_bytes;
+    pthread_mutex_unlock(&rpc->lock);
     return bytes;
 }
 

@@ -40,23 +40,23 @@ static void unlink_locked(leati_rpc_server *self, leati_rpc *rpc)
         pthread_cond_signal(&self->greeted);
 }
 
-void leati_rpc_server_opened(leati_rpc_server *self, leati_rpc *rpc)
+void leati_rpc_server_opened(leati_rpc_server *server, leati_rpc *rpc)
 {
     rpc->server = NULL;
-    pthread_mutex_lock(&self->lock);
-    unlink_locked(self, rpc);
-    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_lock(&server->lock);
+    unlink_locked(server, rpc);
+    pthread_mutex_unlock(&server->lock);
 }
 
-void leati_rpc_server_lost(leati_rpc_server *self, leati_rpc *rpc, leat_err err, const char *why)
+void leati_rpc_server_lost(leati_rpc_server *server, leati_rpc *rpc, leat_err err, const char *why)
 {
-    if (self->handlers->refused)
-        self->handlers->refused(self->user, err, why);
+    if (server->handlers->refused)
+        server->handlers->refused(server->user, err, why);
     // The last that is done with the server here: once the list is empty it may be destroyed.
-    pthread_mutex_lock(&self->lock);
-    unlink_locked(self, rpc);
-    link_locked(&self->dead, rpc);
-    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_lock(&server->lock);
+    unlink_locked(server, rpc);
+    link_locked(&server->dead, rpc);
+    pthread_mutex_unlock(&server->lock);
 }
 
 static void bury(leati_rpc_server *self)
@@ -127,9 +127,9 @@ leat_err leati_rpc_serve(const leati_rpc_options *options, uint32_t most_peers,
     return LEAT_OK;
 }
 
-const char *leati_rpc_server_address(const leati_rpc_server *self)
+const char *leati_rpc_server_address(const leati_rpc_server *server)
 {
-    return leati_listener_address(self->listener);
+    return leati_listener_address(server->listener);
 }
 
 void leati_rpc_server_destroy(leati_rpc_server **server)

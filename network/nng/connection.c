@@ -59,12 +59,12 @@ leat_err leati_connection_create(const leati_connection_setup *setup, leati_conn
     return LEAT_OK;
 }
 
-void leati_connection_begin(leati_connection *self, leati_connection_stage stage)
+void leati_connection_begin(leati_connection *connection, leati_connection_stage stage)
 {
     // Release: the reader, which loads it with acquire order, sees hooks and stream.
-    atomic_store_explicit(&self->stage, stage, memory_order_release);
-    leati_futex_wake(&self->stage);
-    leati_connection_kick(self);
+    atomic_store_explicit(&connection->stage, stage, memory_order_release);
+    leati_futex_wake(&connection->stage);
+    leati_connection_kick(connection);
 }
 
 leat_err leati_connection_dial(const leati_connection_options *options,
@@ -105,47 +105,48 @@ leat_err leati_connection_dial(const leati_connection_options *options,
     return LEAT_OK;
 }
 
-void leati_connection_kick(leati_connection *self)
+void leati_connection_kick(leati_connection *connection)
 {
     // Acquire and release: what was put before the kick is seen by the `fill` that follows the
     // writer's exchange of the word.
-    if (atomic_exchange_explicit(&self->news, 1, memory_order_acq_rel) == 2)
-        leati_futex_wake(&self->news);
+    if (atomic_exchange_explicit(&connection->news, 1, memory_order_acq_rel) == 2)
+        leati_futex_wake(&connection->news);
 }
 
-void leati_connection_close(leati_connection *self, leat_err err, const char *why)
+void leati_connection_close(leati_connection *connection, leat_err err, const char *why)
 {
     // The lock is held to the end, so that destroy, which takes it last of all, does not free what
     // is still used here.
-    pthread_mutex_lock(&self->lock);
-    if (!atomic_load_explicit(&self->closing, memory_order_relaxed)) {
-        self->err = err;
+    pthread_mutex_lock(&connection->lock);
+    if (!atomic_load_explicit(&connection->closing, memory_order_relaxed)) {
+        connection->err = err;
         if (why)
-            snprintf(self->why, sizeof self->why, "%s", why);
+            snprintf(connection->why, sizeof connection->why, "%s", why);
         else
-            snprintf(self->why, sizeof self->why, "the connection to %s was closed", self->peer);
+            snprintf(connection->why, sizeof connection->why, "the connection to %s was closed",
+                     connection->peer);
         // Release: pairs with the loads of both threads.
-        atomic_store_explicit(&self->closing, true, memory_order_release);
-        pthread_mutex_lock(&self->in_lock);
-        nng_aio_abort(self->in, NNG_ECANCELED);
-        pthread_mutex_unlock(&self->in_lock);
-        pthread_mutex_lock(&self->out_lock);
-        nng_aio_abort(self->out, NNG_ECANCELED);
-        pthread_mutex_unlock(&self->out_lock);
-        leati_connection_kick(self);
+        atomic_store_explicit(&connection->closing, true, memory_order_release);
+        pthread_mutex_lock(&connection->in_lock);
+        nng_aio_abort(connection->in, NNG_ECANCELED);
+        pthread_mutex_unlock(&connection->in_lock);
+        pthread_mutex_lock(&connection->out_lock);
+        nng_aio_abort(connection->out, NNG_ECANCELED);
+        pthread_mutex_unlock(&connection->out_lock);
+        leati_connection_kick(connection);
     }
-    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_unlock(&connection->lock);
 }
 
-leat_err leati_connection_fail(leati_connection *self, leat_err err, const char *format, ...)
+leat_err leati_connection_fail(leati_connection *connection, leat_err err, const char *format, ...)
 {
     char rest[LEATI_WHY_SIZE], why[LEATI_WHY_SIZE + LEATI_ADDRESS_SIZE];
     va_list args;
     va_start(args, format);
     vsnprintf(rest, sizeof rest, format, args);
     va_end(args);
-    snprintf(why, sizeof why, "%s %s", self->peer, rest);
-    leati_connection_close(self, err, why);
+    snprintf(why, sizeof why, "%s %s", connection->peer, rest);
+    leati_connection_close(connection, err, why);
     return err;
 }
 
@@ -162,7 +163,7 @@ void leati_connection_destroy(leati_connection **connection)
     release(self);
 }
 
-const char *leati_connection_peer(const leati_connection *self)
+const char *leati_connection_peer(const leati_connection *connection)
 {
-    return self->peer;
+    return connection->peer;
 }

@@ -6,6 +6,7 @@
 //
 // A writer that finds the other side gone does not end the connection at once: what the peer has
 // sent before it went is still to be read, and the reader comes upon the end by itself.
+#include <assert.h>
 #include <limits.h>
 #include <string.h>
 
@@ -145,6 +146,7 @@ static void send_frames(leati_connection *self)
                 sleep_until_kicked(self);
             continue;
         }
+        assert(count <= LEATI_CONNECTION_PARTS);
         int error = transmit(self, parts, count, 0);
         if (error) {
             give_up_sending(self, error);

@@ -174,9 +174,9 @@ leat_err leati_listener_create(const leati_listener_options *options, leati_list
     return LEAT_OK;
 }
 
-const char *leati_listener_address(const leati_listener *self)
+const char *leati_listener_address(const leati_listener *listener)
 {
-    return self->address;
+    return listener->address;
 }
 
 void leati_listener_destroy(leati_listener **listener)
