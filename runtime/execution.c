@@ -225,6 +225,7 @@ leat_err leati_job_launch(leat_job *job, leat_job **out)
     }
     for (leati_flusher *flusher = job->flushers; flusher; flusher = flusher->next)
         leati_service_add_tick(runtime->service, &flusher->tick);
+    job->ticking = true;
     leati_job_log(job, LEAT_LOG_INFO, "%u tasks, %zu channels on %u workers, digest %s",
                   job->task_count, job->channel_count, leati_scheduler_workers(runtime->scheduler),
                   job->graph->digest);
@@ -408,6 +409,13 @@ leat_err leat_job_wait(leat_job *job, int64_t timeout_ms)
     return err;
 }
 
+void leati_job_stop_ticks(leat_job *job)
+{
+    for (leati_flusher *flusher = job->flushers; flusher && job->ticking; flusher = flusher->next)
+        leati_service_remove_tick(job->runtime->service, &flusher->tick);
+    job->ticking = false;
+}
+
 void leat_job_destroy(leat_job **job)
 {
     if (!*job)
@@ -419,8 +427,7 @@ void leat_job_destroy(leat_job **job)
     assert(err !=
            LEAT_EAGAIN); // which whoever destroys a job from inside one of its tasks would get
     (void)err;           // whoever wants to know has asked before
-    for (leati_flusher *flusher = (*job)->flushers; flusher; flusher = flusher->next)
-        leati_service_remove_tick((*job)->runtime->service, &flusher->tick);
+    leati_job_stop_ticks(*job);
     leati_job_free(*job);
     *job = NULL;
 }

@@ -88,6 +88,7 @@ struct leat_job {
     size_t channel_count;
     leati_flusher *flushers;
     leati_flusher *operators_flusher; // one of them, which also serves the operators' flush hooks
+    bool ticking;                     // the flushers have been set going
     uint32_t promised;                // segments reserved and not yet taken over by a pool
     // Atomic.
     _Atomic bool stopping;
@@ -130,6 +131,8 @@ bool leati_job_has_finished(const leat_job *job);
 // Commits if it is asked to, tells the operators, and sets the final state: FINISHED if it has
 // committed, otherwise FAILED or CANCELED. Once the tasks are over, on one thread.
 void leati_job_end(leat_job *job, bool commit);
+// Nothing is flushed by time any more. Once the tasks are over, on one thread.
+void leati_job_stop_ticks(leat_job *job);
 // Waits until the last task has left; in a stepped runtime it runs them, and LEAT_EAGAIN says that
 // none is ready.
 LEAT_MUST_USE leat_err leati_job_wait_over(leat_job *job);

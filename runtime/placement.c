@@ -226,6 +226,8 @@ leat_err leati_job_conclude(leat_job *job, bool commit, char *why, size_t why_si
             snprintf(why, why_size, "the job cannot be concluded now: %s", leat_err_message(err));
         return err;
     }
+    // A tick would notify channels that the transport is about to leave.
+    leati_job_stop_ticks(job);
     leati_placed_close(job);
     bool finished = leati_job_has_finished(job);
     leati_job_end(job, commit && finished);
