@@ -10,8 +10,9 @@
 
 #include "leat/error.h"
 
-// Starts a joinable thread with that name (at most 15 bytes) and all signals blocked: signals are
-// the embedding program's business. LEAT_ETHREAD.
+// Starts a joinable thread with that name (at most 15 bytes) and all signals blocked, as they are
+// the embedding program's business, but those that the thread's own faults raise: their handlers
+// run nowhere else. LEAT_ETHREAD.
 LEAT_MUST_USE leat_err leati_thread_start(pthread_t *thread, const char *name,
                                           void *(*main)(void *), void *arg);
 

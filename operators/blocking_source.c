@@ -100,7 +100,9 @@ static void *source_main(void *arg)
     blocking_operator *op = arg;
     leat_source_out *out = &op->out;
     void *signal_stack = leati_signal_stack_enter();
+    leati_crash_works_for(out->ctx);
     int result = op->config->fns.run(out->ctx, out);
+    leati_crash_works_for(NULL);
     pthread_mutex_lock(&out->lock);
     if (result && !out->stopping && !out->err) {
         out->err = LEAT_EUSER;
