@@ -46,6 +46,14 @@ static leat_err encode_graph(submitting *s)
     return LEAT_OK;
 }
 
+// A file of this machine is at fault, not the job manager.
+static leat_err refuse_file(submitting *s, leat_err err, const char *what, const char *name,
+                            const char *why)
+{
+    return leati_client_fail(s->client, err == LEAT_EIO ? LEAT_EINVAL : err, "%s%s%s%s: %s", what,
+                             name ? " \"" : "", name ? name : "", name ? "\"" : "", why);
+}
+
 static leat_err add_cached(submitting *s)
 {
     leat_env *env = s->submission->env;
@@ -53,8 +61,7 @@ static leat_err add_cached(submitting *s)
         const leati_cached_file *file = leati_env_cached_at(env, i);
         leat_err err = leati_sent_files_add_tree(&s->cached, file->name, file->found);
         if (err)
-            return leati_client_fail(s->client, err, "the file \"%s\" of the job: %s", file->name,
-                                     s->cached.why);
+            return refuse_file(s, err, "the cached file", file->name, s->cached.why);
     }
     return LEAT_OK;
 }
@@ -64,10 +71,10 @@ static leat_err find_files(submitting *s)
     const leati_submission *sub = s->submission;
     leat_err err = leati_sent_files_add(&s->job, sub->name, sub->job_file);
     if (err)
-        return leati_client_fail(s->client, err, "%s", s->job.why);
+        return refuse_file(s, err, "the job file", NULL, s->job.why);
     err = leati_sent_files_add_libraries(&s->libraries, sub->job_file);
     if (err)
-        return leati_client_fail(s->client, err, "a library of the job: %s", s->libraries.why);
+        return refuse_file(s, err, "a library of the job", NULL, s->libraries.why);
     return add_cached(s);
 }
 

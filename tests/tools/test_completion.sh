@@ -29,7 +29,9 @@ bash_offers() {
     claim "bash: $1" test "$2" = "$got"
 }
 claim 'the function is registered' eval 'complete -p leat | grep -q -- "-F _leat"'
-bash_offers 'verbs' 'build|config|help|new|plan|run|version|' leat ''
+bash_offers 'verbs' \
+    'build|cancel|cluster|config|help|jobmanager|list|logs|metrics|new|plan|run|status|submit|taskmanager|version|why|' \
+    leat ''
 bash_offers 'the beginning of a verb' 'plan|' leat p
 bash_offers 'options of the verb' '--parallelism|' leat run --p
 bash_offers 'only those of the verb' '--output|' leat build --o
@@ -37,6 +39,11 @@ bash_offers 'a job is a shared object, a source file, or in a folder' \
     'folder|job.c|job.so|other.cc|two words.c|' leat run ''
 bash_offers 'what build takes' 'job.c|' leat build j
 bash_offers 'new takes a folder' 'folder|' leat new ''
+bash_offers 'submit takes a job' 'job.c|job.so|' leat submit job
+bash_offers 'cluster takes an action' 'start|status|stop|' leat cluster ''
+bash_offers 'an option of several verbs' '--jobmanager|' leat why --jo
+bash_offers 'a folder behind its option' 'folder|' leat jobmanager --folder ''
+bash_offers 'an id is not known' '' leat status ''
 bash_offers 'help takes a verb' 'run|' leat help r
 bash_offers 'config takes a key' 'memory.network|memory.segment-size|' leat config mem
 bash_offers '-D takes a key' 'memory.network=|memory.segment-size=|' leat run -D mem
@@ -64,7 +71,8 @@ TEXT
         got=$(zsh -f "$work/zsh" "$completions/_leat" "${@:3}" 2>&1)
         claim "zsh: $1" test "$2" = "$got"
     }
-    zsh_offers 'verbs' 'run|plan|new|build|config|version|help|' leat ''
+    zsh_offers 'verbs' 'run|plan|new|build|cluster|submit|list|status|why|cancel|logs|metrics|config|jobmanager|taskmanager|version|help|' \
+        leat ''
     zsh_offers 'options of the verb' '--set|--stats|' leat run --s
     zsh_offers 'a key' 'workers=|' leat run -D wor
     zsh_offers 'a value' 'chaining=true|' leat run -D chaining=t

@@ -6,6 +6,9 @@
 here=$(cd -- "$(dirname -- "$0")" && pwd)
 sources=${here%/tests/tools}
 verbs=(run plan new build config version help)
+# Theirs want a cluster, and are run by test_submit.sh.
+remote=(cluster submit list status why cancel logs metrics jobmanager taskmanager)
+all=("${verbs[@]}" "${remote[@]}")
 
 # The examples of a verb: lines of that part that are indented by two blanks only.
 examples() {
@@ -31,26 +34,33 @@ for verb in "${verbs[@]}"; do
 done
 claim 'every verb but new has two examples at least' test "$count" -ge 15
 
-all_help() { for verb in "${verbs[@]}"; do "$leat" help "$verb"; done; }
+all_help() { for verb in "${all[@]}"; do "$leat" help "$verb"; done; }
 narrow() { all_help | awk 'length($0) > 80 { print; bad = 1 } END { exit bad }'; }
 claim 'help fits into 80 columns' narrow
 plain() { ! all_help | grep -q "$(printf '\033')"; }
 claim 'help has no escapes when it is not for a terminal' plain
 listed() {
     local verb option
-    for verb in "${verbs[@]}"; do
+    for verb in "${all[@]}"; do
         grep -qF "\`leat $verb" "$sources/docs/cli.md" || { echo "docs/cli.md: leat $verb"; return 1; }
         while IFS= read -r option; do
             grep -qF -- "$option" "$sources/docs/cli.md" || { echo "docs/cli.md: $verb $option"; return 1; }
-        done < <("$leat" help "$verb" | grep -oE '^ +(-[a-zA-Z], )?--[a-z]+' | grep -oE -- '--[a-z]+')
+        done < <("$leat" help "$verb" | grep -oE '^ +(-[a-zA-Z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+')
     done
 }
+two_each() {
+    local verb
+    for verb in "${remote[@]}"; do
+        [ "$(examples "$verb" | wc -l)" -ge 2 ] || { echo "$verb"; return 1; }
+    done
+}
+claim 'verbs of a cluster have two examples each' two_each
 claim 'docs/cli.md has every verb and option' listed
 
 if command -v groff >/dev/null; then
     sound() {
         local verb
-        for verb in '' "${verbs[@]}"; do
+        for verb in '' "${all[@]}"; do
             # shellcheck disable=SC2086 # no verb is the page of the program
             "$leat" help --man $verb >"$work/page.1"
             groff -man -ww -Tutf8 "$work/page.1" >"$work/page" 2>&1 && grep -q 'LEAT' "$work/page" || return 1
@@ -61,7 +71,7 @@ if command -v groff >/dev/null; then
 fi
 if command -v jq >/dev/null; then
     leat_run help --json
-    claim 'help --json has all verbs' json_has 'length == 7 and all(.verb and .summary and (.options | length) > 0)'
+    claim 'help --json has all verbs' json_has 'length == 17 and all(.verb and .summary and (.options | length) > 0)'
     leat_run help run --json
     claim 'and one of them when it is named' json_has \
         '.options[] | select(.short == "-p") | .option == "--parallelism"'

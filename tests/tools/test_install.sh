@@ -24,7 +24,8 @@ claim 'all public headers are there' headers
 if [ -e "$build/tools/leat.1" ]; then
     pages() {
         local verb
-        for verb in '' -run -plan -new -build -config -version -help; do
+        for verb in '' -run -plan -new -build -cluster -submit -list -status -why -cancel -logs -metrics -config \
+            -jobmanager -taskmanager -version -help; do
             grep -q '^\.SH SYNOPSIS' "$prefix/share/man/man1/leat$verb.1" || return 1
         done
     }
@@ -49,4 +50,11 @@ claim 'leat build takes the headers that were installed' err_has "-I $prefix/inc
 echo 'b b' >words.txt
 leat_run run job.so -- words.txt
 claim 'and its job runs' out_is "b$(printf '\t')2"
+export XDG_STATE_HOME=$work/state
+leat_run cluster start -w 1
+claim 'a cluster starts from what was installed' ended_with 0
+leat_run submit job.so -- "$work/words.txt"
+claim 'and runs the job' out_is "b$(printf '\t')2"
+leat_run cluster stop
+claim 'and ends' ended_with 0
 done_testing

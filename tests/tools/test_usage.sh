@@ -68,6 +68,12 @@ leat_run build one.c two.c
 claim 'flags of the compiler before -- are explained' refused 2 '"two.c"' 'behind "--"'
 leat_run new one -- two
 claim 'a -- that nothing may follow is refused' refused 2 '"--"'
+leat_run taskmanager
+claim 'a task manager wants its job manager' refused 2 'leat taskmanager: the job manager is missing' '-m HOST:PORT'
+leat_run jobmanager --port 65536
+claim 'a port beyond the last is refused' refused 2 '--port 65536' '65535'
+leat_run jobmanager --port http
+claim 'so is one that is no number' refused 2 '--port http'
 leat_run help rum
 claim 'help for an unknown verb suggests one' refused 2 'did you mean "run"?'
 leat_run help run plan
@@ -82,7 +88,8 @@ for words in 'help' '--help' '-h'; do
 done
 leat_run help complete
 claim 'what is not listed has its help too' helped 'Usage: leat complete'
-for verb in run plan new build config version help; do
+for verb in run plan new build cluster submit list status why cancel logs metrics config jobmanager taskmanager \
+    version help; do
     leat_run help "$verb"
     claim "help $verb prints its usage" helped "Usage: leat $verb"
     leat_run "$verb" --help
