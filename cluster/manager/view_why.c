@@ -63,7 +63,7 @@ static void fill_task(leati_why_task *to, const leati_manager *manager, const le
         .busy_ms = ms_since(from->busy_since_ns, now_ns),
         .held_ms = ms_since(from->held_since_ns, now_ns),
         .wait = wait_kind(from->wait),
-        .wait_ms = leati_view_wait_ms(from),
+        .wait_ms = from->figures.wait_ns / 1000000,
         .wait_vertex = from->figures.wait_vertex,
         .wait_subtask = from->figures.wait_subtask,
         .wait_text = from->wait_text,
@@ -138,6 +138,11 @@ static void put_bottleneck(leati_strbuf *out, const inputs *all, const leati_why
     leati_put_close(out, '}');
 }
 
+static bool has_waited(const leati_why_task *t)
+{
+    return t->wait != LEATI_WAIT_NONE && t->wait_ms > 0;
+}
+
 static void put_task(leati_strbuf *out, const inputs *all, uint32_t vertex, uint32_t subtask)
 {
     char text[300];
@@ -151,7 +156,8 @@ static void put_task(leati_strbuf *out, const inputs *all, uint32_t vertex, uint
                    t->process < all->in.worker_count ? all->workers[t->process] : "");
     leati_put_text(out, "state", t->state);
     leati_put_text(out, "wait", leati_wait_name(t->wait));
-    leati_put_i64(out, "since", t->wait_ms ? leati_view_now_ms() - t->wait_ms : 0);
+    leati_put_i64(out, "since",
+                  has_waited(t) ? leati_view_now_ms() - t->wait_ms - t->silent_ms : 0);
     leati_put_text(out, "text", text);
     leati_put_u64(out, "busy", t->busy);
     leati_put_u64(out, "backpressured", t->held);

@@ -64,12 +64,26 @@ static bool is_last(const leati_job_graph *graph, uint32_t vertex)
 
 // --- faults that a task shows by itself ---
 
+// The operator whose name the text of the wait has in quotes, or NULL.
+static const leati_chain_op *quoted_op(const leati_why_task *t, const leati_vertex *vertex)
+{
+    for (uint32_t i = 0; t->wait_text && i < vertex->op_count; i++) {
+        const char *name = vertex->ops[i].name, *at = name[0] ? strstr(t->wait_text, name) : NULL;
+        if (at && at > t->wait_text && at[-1] == '"' && at[strlen(name)] == '"')
+            return &vertex->ops[i];
+    }
+    return NULL;
+}
+
 // Whether a user function has hung. A blocking source waits for the world, which is its right.
 static bool is_stuck(const leati_why_task *t, const leati_vertex *vertex)
 {
-    bool in_user =
-        t->wait == LEATI_WAIT_USER || (t->wait == LEATI_WAIT_BLOCKING && !is_source(vertex));
-    return in_user && t->wait_ms >= LEATI_WHY_STUCK_MS;
+    if (t->wait_ms < LEATI_WHY_STUCK_MS)
+        return false;
+    if (t->wait != LEATI_WAIT_BLOCKING)
+        return t->wait == LEATI_WAIT_USER;
+    const leati_chain_op *op = quoted_op(t, vertex);
+    return op ? !(op->flags & LEATI_NODE_SOURCE) : !is_source(vertex);
 }
 
 // Whether a task without followers is held back all the same: by what is outside of the job.
@@ -80,17 +94,14 @@ static bool waits_for_outside(const leati_why_task *t, const leati_job_graph *gr
            (t->held >= LEATI_WHY_HELD || (waits_for_room(t) && t->wait_ms >= LEATI_WHY_HELD_MS));
 }
 
-// Whether what hangs is an operator of Leat's own that writes to somebody who does not read.
-static bool hangs_in_output(const leati_why_task *t, const leati_vertex *vertex)
+// Whether it waits in an operator of Leat's own that writes to somebody who does not read.
+static bool waits_in_output(const leati_why_task *t, const leati_vertex *vertex)
 {
     static const char *const kinds[] = {"print", "socket", "file"};
-    for (uint32_t i = 0; t->wait_text && i < vertex->op_count; i++) {
-        const char *name = vertex->ops[i].name, *at = name[0] ? strstr(t->wait_text, name) : NULL;
-        bool quoted = at && at > t->wait_text && at[-1] == '"' && at[strlen(name)] == '"';
-        for (size_t k = 0; quoted && k < sizeof kinds / sizeof *kinds; k++)
-            if (!strcmp(vertex->ops[i].kind, kinds[k]))
-                return true;
-    }
+    const leati_chain_op *op = t->wait == LEATI_WAIT_BLOCKING ? quoted_op(t, vertex) : NULL;
+    for (size_t k = 0; op && k < sizeof kinds / sizeof *kinds; k++)
+        if (!strcmp(op->kind, kinds[k]))
+            return true;
     return false;
 }
 
@@ -102,7 +113,7 @@ static leati_why_cause own_cause(const leati_why_input *in, const leati_why_task
     if (t->slow_report)
         return LEATI_WHY_SILENT;
     if (is_stuck(t, &in->graph->vertices[vertex]))
-        return hangs_in_output(t, &in->graph->vertices[vertex]) ? LEATI_WHY_OUTPUT
+        return waits_in_output(t, &in->graph->vertices[vertex]) ? LEATI_WHY_OUTPUT
                                                                 : LEATI_WHY_STUCK;
     // A task that waits for records before it opens waits for a broadcast variable.
     if (is_opening(t))
@@ -138,27 +149,28 @@ static void mark_tasks(search *s)
 // For how long the task has been held: by its rates, or by what it waits for now.
 static int64_t held_for(const leati_why_task *t)
 {
-    int64_t waiting = waits_for_room(t) ? t->wait_ms : 0;
+    int64_t waiting = waits_for_room(t) ? t->wait_ms + t->silent_ms : 0;
     return t->held_ms > waiting ? t->held_ms : waiting;
 }
 
-// Whether the held task may wait for this consumer: where it is known for whom, for nobody else.
-static bool may_wait_for(const leati_why_task *t, uint32_t vertex, uint32_t subtask)
+// Whether the held task may wait for a subtask of this vertex: where it is known for which it waits
+// now, for no other. (The subtask it names is only the worst of them.)
+static bool may_wait_for(const leati_why_task *t, uint32_t vertex)
 {
-    if (!waits_for_room(t) || t->wait_ms < LEATI_WHY_HELD_MS)
-        return true;
-    return (t->wait_vertex == UINT32_MAX || t->wait_vertex == vertex) &&
-           (t->wait_subtask == UINT32_MAX || t->wait_subtask == subtask);
+    bool known = waits_for_room(t) && t->wait_ms >= LEATI_WHY_HELD_MS;
+    return !known || t->wait_vertex == UINT32_MAX || t->wait_vertex == vertex;
 }
 
-// Records cannot be sent to a consumer that waits for them.
-static bool does_not_arrive(const leati_why_task *from, const leati_why_task *to)
+// Whether records cannot be sent to just this consumer, which waits for them.
+static bool does_not_arrive(const search *s, const leati_why_task *from, uint32_t vertex,
+                            uint32_t subtask)
 {
-    bool waits = waits_for_room(from) && from->wait_ms >= LEATI_WHY_NETWORK_MS;
+    const leati_why_task *to = &s->input->tasks[s->input->first_task[vertex] + subtask];
+    bool waits = waits_for_room(from) && from->wait_ms >= LEATI_WHY_NETWORK_MS &&
+                 from->wait_vertex == vertex && from->wait_subtask == subtask;
     bool starves = to->wait == LEATI_WAIT_INPUT && to->queued == 0 &&
                    to->wait_ms >= LEATI_WHY_NETWORK_MS && to->busy < LEATI_WHY_HELD;
-    return waits && starves && from->process != to->process && from->wait_vertex != UINT32_MAX &&
-           from->wait_subtask != UINT32_MAX;
+    return waits && starves && from->process != to->process;
 }
 
 static void reach(search *s, uint32_t from, const leati_job_edge *edge, uint32_t subtask)
@@ -170,13 +182,12 @@ static void reach(search *s, uint32_t from, const leati_job_edge *edge, uint32_t
                          consumers, subtask, &first, &count);
     int64_t held_ms = s->marks[from].held_ms > held_for(t) ? s->marks[from].held_ms : held_for(t);
     for (uint32_t i = first; i < first + count && i < consumers; i++) {
-        uint32_t to = in->first_task[edge->to_vertex] + i;
-        mark *m = &s->marks[to];
-        if (!may_wait_for(t, edge->to_vertex, i))
+        mark *m = &s->marks[in->first_task[edge->to_vertex] + i];
+        if (!may_wait_for(t, edge->to_vertex))
             continue;
         m->reached = true;
         m->held_ms = held_ms > m->held_ms ? held_ms : m->held_ms;
-        if (m->active && m->cause == LEATI_WHY_NOTHING && does_not_arrive(t, &in->tasks[to]))
+        if (m->active && m->cause == LEATI_WHY_NOTHING && does_not_arrive(s, t, edge->to_vertex, i))
             m->cause = LEATI_WHY_NETWORK;
     }
 }
@@ -230,6 +241,8 @@ static leati_why_cause busy_cause(const search *s, uint32_t vertex, const leati_
     siblings sum = compare_siblings(s, vertex);
     bool few = sum.busy && sum.others && sum.busy <= sum.others &&
                sum.busy_share / sum.busy > 2 * sum.other_share / sum.others;
+    if (waits_in_output(t, &s->input->graph->vertices[vertex]))
+        return LEATI_WHY_OUTPUT;
     if (t->wait == LEATI_WAIT_BLOCKING && !few)
         return LEATI_WHY_BLOCKING;
     if (!few)
@@ -275,6 +288,13 @@ static int weight(leati_why_cause cause)
     }
 }
 
+// A sink that takes a little now and then waits anew each time; those who wait for it know better.
+static int64_t since_output(const leati_why_task *t, const mark *m)
+{
+    int64_t since = t->wait == LEATI_WAIT_BLOCKING ? t->wait_ms + t->silent_ms : held_for(t);
+    return since > m->held_ms ? since : m->held_ms;
+}
+
 static int64_t since_of(const leati_why_task *t, const mark *m)
 {
     switch (m->cause) {
@@ -282,11 +302,11 @@ static int64_t since_of(const leati_why_task *t, const mark *m)
         return t->silent_ms;
     case LEATI_WHY_STUCK:
     case LEATI_WHY_WORKER:
-        return t->wait_ms;
+        return t->wait_ms + t->silent_ms;
     case LEATI_WHY_OPENING:
         return t->state_ms;
     case LEATI_WHY_OUTPUT:
-        return held_for(t) ? held_for(t) : t->wait_ms;
+        return since_output(t, m);
     default:
         return m->held_ms ? m->held_ms : t->busy_ms;
     }

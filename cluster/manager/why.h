@@ -49,12 +49,12 @@ typedef enum leati_why_cause {
 typedef struct leati_why_task {
     const char *state; // "RUNNING" …
     int64_t state_ms;  // how long it has been in that
-    int64_t silent_ms; // since its last report
+    int64_t silent_ms; // since its report
     uint32_t process;
     uint32_t busy, idle, held; // permille of the last interval
     int64_t busy_ms, held_ms;  // for how long it has been so, 0: it is not
     leati_wait_kind wait;
-    int64_t wait_ms;
+    int64_t wait_ms;                    // at the time of its report
     uint32_t wait_vertex, wait_subtask; // of the other end, or UINT32_MAX
     const char *wait_text;
     uint32_t queued;      // segments in its input
