@@ -13,7 +13,10 @@ typedef struct leati_exchange_options {
     const char *address;        // where to listen: "tcp://127.0.0.1:0"
     const char *process;        // this process's id, unique in the world
     uint32_t segment_size;      // of the runtime's pool; peers must have the same
-    int64_t connect_timeout_ms; // how long a peer may take to be there before the job fails
+    // How long a peer may take to be there before the job fails: to answer when it is dialled. It
+    // may take six times as long to deploy its part, before which it neither dials nor knows the
+    // job's channels.
+    int64_t connect_timeout_ms;
 } leati_exchange_options;
 
 // Starts to listen. LEAT_EIO and so on with a sentence in `why`.

@@ -55,8 +55,9 @@ enum {
     LEATI_RECEIVE_MARGIN = 8,
     LEATI_DRAIN_MS = 3000, // without progress, until close gives up sending the rest
     LEATI_STALL_MS = 2000, // in the middle of a frame, until close gives up the wire
-    // A channel whose sender is not there is refused after so many times the connect timeout.
-    LEATI_OPEN_PATIENCE = 6,
+    // How much longer than the connect timeout another process may take to deploy its part of a
+    // job: to dial, if that is for it to do, and to know a channel that was opened.
+    LEATI_PEER_PATIENCE = 6,
 };
 
 // The lists that an end can be in.

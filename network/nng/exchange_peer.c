@@ -159,7 +159,9 @@ void leati_exchange_register(leati_exchange_peer *peer, leati_end *end)
     pthread_mutex_lock(&peer->lock);
     // Release: pairs with the load by whoever wakes it.
     atomic_store_explicit(&end->peer, peer, memory_order_release);
-    end->deadline_ns = leati_clock_ns() + exchange->connect_timeout_ms * 1000000;
+    // Who waits to be dialled waits for the other side to deploy, too.
+    int64_t patience_ms = exchange->connect_timeout_ms * (peer->we_dial ? 1 : LEATI_PEER_PATIENCE);
+    end->deadline_ns = leati_clock_ns() + patience_ms * 1000000;
     end->state = LEATI_END_WAITING;
     leati_end_append(peer, end, LEATI_LIST_ALL);
     bool waits = !peer->wire;
@@ -272,7 +274,7 @@ static void opened(leati_connection *connection, void *user, const leati_hello *
 {
     leati_wire *wire = user;
     leati_exchange *exchange = wire->exchange;
-    char why[3 * LEATI_HELLO_TEXT];
+    char why[4 * LEATI_HELLO_TEXT];
     if (!fits(exchange, wire, hello, why, sizeof why)) {
         leati_connection_close(connection, LEAT_EINVAL, why);
         return;
@@ -421,7 +423,7 @@ static int64_t refuse_unknown(leati_exchange_peer *peer, int64_t now_ns)
 {
     leati_wire *wire = peer->wire;
     int64_t patience_ns =
-        peer->exchange->connect_timeout_ms * LEATI_OPEN_PATIENCE * (int64_t)1000000;
+        peer->exchange->connect_timeout_ms * LEATI_PEER_PATIENCE * (int64_t)1000000;
     bool any = false;
     while (wire->pending.first != LEATI_NO_STREAM) {
         uint32_t stream = wire->pending.first;
@@ -456,7 +458,7 @@ static void report_unreached(leati_exchange_peer *peer, leati_link *failed)
             leati_link_report(link, LEAT_EIO,
                               "no connection to %s (%s): it has not connected within %lld ms",
                               link->names[process], link->addresses[process],
-                              (long long)peer->exchange->connect_timeout_ms);
+                              (long long)peer->exchange->connect_timeout_ms * LEATI_PEER_PATIENCE);
     }
 }
 

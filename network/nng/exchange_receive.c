@@ -147,6 +147,7 @@ typedef struct verdict {
     uint32_t process;
     leat_err err;
     const char *text;
+    bool waits; // a time has to be watched
 } verdict;
 
 static leat_err carry_out(leati_connection *connection, const leati_frame *frame,
@@ -361,8 +362,10 @@ static void take_open(leati_wire *wire, leati_exchange_peer *peer, const leati_f
     leati_end *end = peer->lists[LEATI_LIST_UNOPENED].first;
     while (end && (end->number != number || end->link->attempt != attempt))
         end = end->next[LEATI_LIST_UNOPENED];
-    if (!end)
+    if (!end) {
+        what->waits = wire->pending.first == frame->channel;
         return;
+    }
     leati_end_remove(peer, end, LEATI_LIST_UNOPENED);
     leati_sender_opened(peer, end, frame->channel);
 }
@@ -465,6 +468,8 @@ leat_err leati_wire_arrived(leati_connection *connection, void *user, const leat
         if (peer->wire == wire)
             takes[frame->kind](wire, peer, frame, &what);
         pthread_mutex_unlock(&peer->lock);
+        if (what.waits)
+            leati_exchange_poke(wire->exchange);
     }
     return carry_out(connection, frame, &what);
 }
