@@ -5,8 +5,9 @@
 // their own, parallelism, chaining, buffer timeouts, slow and blocking functions, the smallest
 // pools that the job admits (random_graph.h). It runs as a job, and every sink must get the records
 // that the model says, in any order. Some jobs are cancelled at a random moment, some have a
-// function that fails; every fourth runs in steps, in a test harness. A watchdog ends the program
-// when a graph takes too long.
+// function that fails; every fourth runs in steps, in a test harness, and every fourth is spread
+// over several processes, which are joined by a transport of the tests (tests/runtime/placed.h). A
+// watchdog ends the program when a graph takes too long.
 //
 //     stress_graphs [GRAPHS [SEED]]
 #include <inttypes.h>
@@ -17,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../runtime/placed.h"
 #include "random_job.h"
 
 #define STALL_SECONDS 60
@@ -100,6 +102,44 @@ static leat_err run_in_steps(graph *g, char *why, size_t why_size)
     return err;
 }
 
+// So many that each has a task: of what shares memory all is in the first.
+static uint32_t count_processes(const graph *g)
+{
+    uint32_t most = 1;
+    for (int i = 0; i < g->count; i++)
+        if (g->ops[i].kind == SINK && g->ops[i].parallelism > most)
+            most = g->ops[i].parallelism;
+    uint32_t wanted = 2 + (uint32_t)(g->seed / 4 % 2);
+    return most < wanted ? most : wanted;
+}
+
+static void build_in(leat_env *env, void *user)
+{
+    build_job_in(env, user);
+}
+
+static leat_err run_placed(graph *g, char *why, size_t why_size)
+{
+    static placed_run run;
+    leat_env *env = build_job(g);
+    uint32_t processes = count_processes(g);
+    uint32_t *places = placed_by_subtask(env, processes);
+    leat_env_destroy(&env);
+    leat_err err = placed_start(&run, processes, places, build_in, g);
+    if (!err) {
+        if (g->cancels) {
+            usleep(g->cancel_us);
+            placed_cancel(&run);
+        }
+        placed_wait_over(&run);
+        err = placed_conclude(&run, true);
+    }
+    snprintf(why, why_size, "%s", run.failure_text);
+    placed_destroy(&run);
+    free(places);
+    return err;
+}
+
 // Runs the graph. A job that is refused for its segments says how many it needs: it gets just them.
 static leat_err run(graph *g, char *why, size_t why_size)
 {
@@ -107,8 +147,9 @@ static leat_err run(graph *g, char *why, size_t why_size)
         g->segments = 65536 / g->segment_size;
     for (;;) {
         forget_results(g);
-        leat_err err =
-            runs_in_steps(g) ? run_in_steps(g, why, why_size) : run_on_threads(g, why, why_size);
+        leat_err err = runs_in_steps(g)   ? run_in_steps(g, why, why_size)
+                       : g->seed % 4 == 1 ? run_placed(g, why, why_size)
+                                          : run_on_threads(g, why, why_size);
         unsigned long long needed = 0;
         const char *number = strstr(why, "at least ");
         bool told = err == LEAT_ENOBUFS && number && sscanf(number, "at least %llu", &needed) == 1;
