@@ -84,6 +84,9 @@ static void compare_operators(report *to, place a, place b)
     compare_text(to, x, "output type", x->out_type, y->out_type);
     compare_text(to, x, "side output", x->side, y->side);
     compare_number(to, x, "number of inputs", x->input_count, y->input_count);
+    compare_number(to, x, "number of broadcast variables", x->variable_count, y->variable_count);
+    for (uint32_t i = 0; i < x->variable_count && i < y->variable_count; i++)
+        compare_text(to, x, "broadcast variable", x->variables[i], y->variables[i]);
     compare_number(to, x, "parallelism", a.vertex->parallelism, b.vertex->parallelism);
     compare_number(to, x, "max parallelism", a.vertex->max_parallelism, b.vertex->max_parallelism);
     compare_text(to, x, "slot group", a.vertex->slot_group, b.vertex->slot_group);
@@ -92,15 +95,21 @@ static void compare_operators(report *to, place a, place b)
                    (uint32_t)(y - b.vertex->ops));
     compare_number(to, x, "predecessor's place", x->parent, y->parent);
     compare_number(to, x, "set of flags", x->flags, y->flags);
-    if (x->absorbed != y->absorbed || x->absorbed_input != y->absorbed_input ||
-        memcmp(x->uid_hash, y->uid_hash, sizeof x->uid_hash) != 0)
+    if (x->absorbed != y->absorbed || x->absorbed_input != y->absorbed_input)
+        tell(to, "operator %" PRIu32 ", \"%s\", feeds another input there", x->node_id, x->name);
+}
+
+// The hash follows what stands before an operator, which tells less than what that is.
+static void compare_hashes(report *to, place a, place b)
+{
+    if (memcmp(a.op->uid_hash, b.op->uid_hash, sizeof a.op->uid_hash) != 0)
         tell(to, "operator %" PRIu32 ", \"%s\", stands in another place of the graph there",
-             x->node_id, x->name);
+             a.op->node_id, a.op->name);
 }
 
 // The operator with the lowest id that `b` does not have, or that is another there.
 static void find_operator(report *to, const leati_job_graph *a, const leati_job_graph *b,
-                          bool compare, const char *where)
+                          void (*compare)(report *to, place a, place b), const char *where)
 {
     place first = {0}, other = {0};
     for (uint32_t v = 0; v < a->vertex_count; v++)
@@ -109,7 +118,7 @@ static void find_operator(report *to, const leati_job_graph *a, const leati_job_
             place there = find(b, here.op->node_id, v, i);
             report trial = {.text = to->text, .size = to->size};
             if (there.op && compare)
-                compare_operators(&trial, here, there);
+                compare(&trial, here, there);
             if ((!there.op || trial.found) && (!first.op || here.op->node_id < first.op->node_id)) {
                 first = here;
                 other = there;
@@ -118,7 +127,7 @@ static void find_operator(report *to, const leati_job_graph *a, const leati_job_
     if (!first.op)
         return;
     if (other.op)
-        compare_operators(to, first, other);
+        compare(to, first, other);
     else
         tell(to, "operator %" PRIu32 ", \"%s\" (%s), is only %s", first.op->node_id, first.op->name,
              first.op->kind, where);
@@ -156,13 +165,14 @@ void leati_job_graph_difference(const leati_job_graph *a, const leati_job_graph 
         return;
     text[0] = '\0';
     report to = {.text = text, .size = text_size};
-    find_operator(&to, a, b, true, "here");
-    find_operator(&to, b, a, false, "there");
+    find_operator(&to, a, b, compare_operators, "here");
+    find_operator(&to, b, a, NULL, "there");
     if (a->edge_count != b->edge_count)
         tell(&to, "there are %" PRIu32 " exchanges here and %" PRIu32 " there", a->edge_count,
              b->edge_count);
     for (uint32_t e = 0; e < a->edge_count && !to.found; e++)
         compare_edges(&to, a, &a->edges[e], &b->edges[e]);
+    find_operator(&to, a, b, compare_hashes, "here");
     if (!to.found && strcmp(a->digest, b->digest) != 0)
         tell(&to, "the digest is %s here and %s there", a->digest, b->digest);
 }
