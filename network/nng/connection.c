@@ -61,10 +61,13 @@ leat_err leati_connection_create(const leati_connection_setup *setup, leati_conn
 
 void leati_connection_begin(leati_connection *connection, leati_connection_stage stage)
 {
+    // From the store on it may come to its end and be destroyed, which waits for the lock.
+    pthread_mutex_lock(&connection->lock);
     // Release: the reader, which loads it with acquire order, sees hooks and stream.
     atomic_store_explicit(&connection->stage, stage, memory_order_release);
     leati_futex_wake(&connection->stage);
     leati_connection_kick(connection);
+    pthread_mutex_unlock(&connection->lock);
 }
 
 leat_err leati_connection_dial(const leati_connection_options *options,
