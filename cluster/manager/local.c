@@ -125,7 +125,6 @@ static leat_err start_child(leati_manager *manager, leati_child *child, char *wh
         child->pidfd = pidfd_open(pid, 0); // without it, its death is found by looking
         child->started_ns = now_ns;
         child->start_ticks = leati_start_ticks(pid);
-        child->death[0] = '\0';
         manager->local->changed = true;
     }
     pthread_mutex_unlock(&manager->lock);

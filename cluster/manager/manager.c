@@ -61,12 +61,16 @@ static leat_err lock_folder(leati_manager *manager, char *why, size_t why_size)
     manager->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (manager->lock_fd >= 0 && flock(manager->lock_fd, LOCK_EX | LOCK_NB) == 0)
         return LEAT_OK;
-    if (manager->lock_fd >= 0 && errno == EWOULDBLOCK) {
+    int error = errno;
+    if (manager->lock_fd >= 0)
+        (void)close(manager->lock_fd);
+    manager->lock_fd = -1;
+    if (error == EWOULDBLOCK) {
         snprintf(why, why_size, "the folder \"%s\" is in use by another job manager",
                  manager->state_folder);
         return LEAT_EEXIST;
     }
-    snprintf(why, why_size, "\"%s\": %s", path, strerror(errno));
+    snprintf(why, why_size, "\"%s\": %s", path, strerror(error));
     return LEAT_EIO;
 }
 

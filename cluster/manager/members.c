@@ -371,6 +371,7 @@ static void on_closed(leati_rpc *rpc, void *user, leat_err err, const char *why)
         leati_member_lose(manager, member, text);
     }
     peer->dead = true;
+    pthread_cond_broadcast(&manager->changed);
     leati_manager_kick(manager);
     pthread_mutex_unlock(&manager->lock);
 }
@@ -384,26 +385,37 @@ static void on_refused(void *user, leat_err err, const char *why)
 const leati_rpc_handlers leati_manager_handlers = {
     .opened = on_opened, .message = on_message, .closed = on_closed, .refused = on_refused};
 
-static leati_peer *take_peer(leati_manager *manager, bool all)
+static leati_peer *take_dead(leati_manager *manager)
 {
-    pthread_mutex_lock(&manager->lock);
     leati_peer **at = &manager->peers;
-    while (*at && !all && !(*at)->dead)
+    while (*at && !(*at)->dead)
         at = &(*at)->next;
     leati_peer *peer = *at;
     if (peer)
         *at = peer->next;
-    pthread_mutex_unlock(&manager->lock);
     return peer;
 }
 
 void leati_peers_reap(leati_manager *manager, bool all)
 {
-    for (leati_peer *peer; (peer = take_peer(manager, all));) {
-        leati_rpc_destroy(&peer->rpc);
-        leat_scratch_destroy(&peer->scratch);
-        leati_free(manager->allocator, peer);
+    pthread_mutex_lock(&manager->lock);
+    for (leati_peer *peer = manager->peers; all && peer; peer = peer->next)
+        leati_rpc_close(peer->rpc, LEAT_ECLOSED, "the job manager ends");
+    for (;;) {
+        leati_peer *peer = take_dead(manager);
+        if (peer) {
+            pthread_mutex_unlock(&manager->lock);
+            leati_rpc_destroy(&peer->rpc);
+            leat_scratch_destroy(&peer->scratch);
+            leati_free(manager->allocator, peer);
+            pthread_mutex_lock(&manager->lock);
+        } else if (all && manager->peers) {
+            pthread_cond_wait(&manager->changed, &manager->lock);
+        } else {
+            break;
+        }
     }
+    pthread_mutex_unlock(&manager->lock);
 }
 
 // --- silence ---

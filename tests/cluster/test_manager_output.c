@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// The output of jobs: the newest of it is kept, and all of it while somebody reads.
+#include <sched.h>
+
+#include "tests/cluster/manager_testing.h"
+
+enum { KIB = 1024, MIB = 1024 * KIB };
+
+// Byte N of what a worker prints.
+static uint8_t byte_at(uint64_t n)
+{
+    return (uint8_t)(n * 7 + n / 251);
+}
+
+typedef struct scene {
+    boss b;
+    fake f;
+    char id[LEATI_ID_SIZE];
+    uint64_t attempt, sent;
+} scene;
+
+static void scene_start(scene *s, int64_t limit, bool attached)
+{
+    submission job;
+    s->sent = 0;
+    boss_init(&s->b);
+    boss_set(&s->b, LEATI_CONFIG_JOB_OUTPUT, limit);
+    boss_start(&s->b);
+    put_artifact(&s->b);
+    fake_start(&s->f, &s->b, 1, 1);
+    simple_submission(&job, 1);
+    submit(&s->b, &job, attached, s->id);
+    free(job.graph);
+    s->attempt = expect_deploy(&s->f);
+}
+
+static void scene_stop(scene *s)
+{
+    fake_stop(&s->f);
+    boss_stop(&s->b);
+}
+
+static void print_to(scene *s, uint32_t fd, size_t size)
+{
+    uint8_t *bytes = malloc(size);
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = byte_at(s->sent + i);
+    leati_msg_output m = {s->attempt, fd, s->sent, {bytes, size}};
+    fake_send(&s->f, LEATI_MESSAGE_OUTPUT, LEAT_TYPE(leati_msg_output), &m);
+    s->sent += size;
+    free(bytes);
+}
+
+static void wait_end(scene *s, uint64_t end)
+{
+    struct timespec deadline = leati_deadline(LONG_MS);
+    pthread_mutex_lock(&s->b.manager->lock);
+    while (job_of(&s->b, s->id)->output_end < end)
+        cr_assert(pthread_cond_timedwait(&s->b.manager->changed, &s->b.manager->lock, &deadline) ==
+                  0);
+    pthread_mutex_unlock(&s->b.manager->lock);
+}
+
+static uint64_t next_taken(scene *s)
+{
+    leati_msg_output taken;
+    fake_expect(&s->f, LEATI_MESSAGE_TAKEN, LEAT_TYPE(leati_msg_output), &taken);
+    cr_expect(taken.attempt == s->attempt);
+    return taken.offset;
+}
+
+// Everything from `offset` on is read and checked; gives where it began.
+static uint64_t read_from(scene *s, uint64_t offset)
+{
+    uint8_t buffer[3000];
+    uint64_t first = 0, began = UINT64_MAX;
+    size_t size;
+    do {
+        pthread_mutex_lock(&s->b.manager->lock);
+        size = leati_job_output(job_of(&s->b, s->id), offset, buffer, sizeof buffer, &first);
+        pthread_mutex_unlock(&s->b.manager->lock);
+        began = began == UINT64_MAX ? first : began;
+        for (size_t i = 0; i < size; i++)
+            cr_assert(buffer[i] == byte_at(first + i), "byte %zu is wrong", (size_t)first + i);
+        offset = first + size;
+    } while (size > 0);
+    cr_expect(offset == s->sent);
+    return began;
+}
+
+static void has_read(scene *s, uint64_t offset)
+{
+    pthread_mutex_lock(&s->b.manager->lock);
+    leati_job_output_read(s->b.manager, job_of(&s->b, s->id), offset);
+    pthread_mutex_unlock(&s->b.manager->lock);
+}
+
+Test(output, is_kept_as_it_was_printed)
+{
+    scene s;
+    scene_start(&s, MIB, false);
+    print_to(&s, 1, 1);
+    print_to(&s, 1, 9999);
+    wait_end(&s, 10000);
+    cr_expect(read_from(&s, 0) == 0);
+    cr_expect(read_from(&s, 1234) == 1234);
+    cr_expect(read_from(&s, 10000) == 10000);
+    scene_stop(&s);
+}
+
+Test(output, of_a_job_that_nobody_waits_for_its_end_is_kept)
+{
+    scene s;
+    scene_start(&s, 5000, false);
+    for (int i = 0; i < 100; i++)
+        print_to(&s, 1, 777);
+    wait_end(&s, s.sent);
+    cr_expect(read_from(&s, 0) == s.sent - 5000);
+    print_to(&s, 1, 12345); // more than is kept, at once
+    wait_end(&s, s.sent);
+    cr_expect(read_from(&s, 0) == s.sent - 5000);
+    scene_stop(&s);
+}
+
+Test(output, is_there_after_the_job_has_ended_and_goes_with_it)
+{
+    scene s;
+    char path[LEATI_PATH_SIZE];
+    scene_start(&s, MIB, false);
+    print_to(&s, 1, 4000);
+    say_over(&s.f, s.attempt, true);
+    (void)expect_conclude(&s.f, s.attempt);
+    say_concluded(&s.f, s.attempt, NULL);
+    wait_phase(&s.b, s.id, LEATI_PHASE_FINISHED);
+    cr_expect(read_from(&s, 0) == 0);
+    pthread_mutex_lock(&s.b.manager->lock);
+    leati_managed_job *job = job_of(&s.b, s.id);
+    cr_expect(job->output_fd < 0);
+    leati_output_path(job, path);
+    pthread_mutex_unlock(&s.b.manager->lock);
+    cr_expect(access(path, F_OK) == 0);
+    // The manager's thread takes part: it does the same at times.
+    s.b.manager->options.config.value[LEATI_CONFIG_JOBS_KEPT] = 0;
+    leati_managed_forget(s.b.manager);
+    while (access(path, F_OK) == 0)
+        sched_yield();
+    scene_stop(&s);
+}
+
+Test(output, is_taken_at_once_when_nobody_waits)
+{
+    scene s;
+    uint64_t taken = 0;
+    scene_start(&s, 4096, false);
+    for (int i = 0; i < 64; i++)
+        print_to(&s, 1, 64 * KIB);
+    // Less than an eighth of a window may stay untold.
+    while (taken + LEATI_OUTPUT_WINDOW / 8 <= s.sent)
+        taken = next_taken(&s);
+    cr_expect(taken <= s.sent);
+    scene_stop(&s);
+}
+
+Test(output, is_held_back_until_the_client_has_read_it)
+{
+    scene s;
+    scene_start(&s, 4096, true);
+    for (int i = 0; i < 16; i++)
+        print_to(&s, 1, LEATI_OUTPUT_WINDOW / 16);
+    wait_end(&s, LEATI_OUTPUT_WINDOW);
+    cr_expect(!fake_has(&s.f, LEATI_MESSAGE_TAKEN));
+    cr_expect(read_from(&s, 0) == 0, "more is kept than cluster.job-output");
+    has_read(&s, LEATI_OUTPUT_WINDOW / 2);
+    cr_expect(next_taken(&s) == LEATI_OUTPUT_WINDOW / 2);
+    print_to(&s, 1, LEATI_OUTPUT_WINDOW / 2);
+    wait_end(&s, s.sent);
+    cr_expect(read_from(&s, LEATI_OUTPUT_WINDOW / 2) == LEATI_OUTPUT_WINDOW / 2);
+    has_read(&s, s.sent);
+    cr_expect(next_taken(&s) == s.sent);
+    scene_stop(&s);
+}
+
+Test(output, is_taken_once_the_client_counts_as_gone)
+{
+    scene s;
+    scene_start(&s, 4096, true);
+    print_to(&s, 1, LEATI_OUTPUT_WINDOW);
+    wait_end(&s, s.sent);
+    cr_expect(!fake_has(&s.f, LEATI_MESSAGE_TAKEN));
+    pthread_mutex_lock(&s.b.manager->lock);
+    leati_managed_job *job = job_of(&s.b, s.id);
+    job->attached_seen_ns -= (LEATI_ATTACHED_GONE_MS - 1000) * INT64_C(1000000);
+    (void)leati_manager_attached_check(s.b.manager, leati_clock_ns());
+    cr_expect(job->attached);
+    job->attached_seen_ns -= 1000 * INT64_C(1000000);
+    (void)leati_manager_attached_check(s.b.manager, leati_clock_ns());
+    cr_expect(!job->attached);
+    pthread_mutex_unlock(&s.b.manager->lock);
+    cr_expect(next_taken(&s) == s.sent);
+    scene_stop(&s);
+}
+
+Test(output, to_standard_error_goes_to_the_log_of_the_job)
+{
+    scene s;
+    scene_start(&s, MIB, false);
+    leati_msg_output m = {s.attempt, 2, 0, {(const uint8_t *)"oh\ndear\n", 8}};
+    fake_send(&s.f, LEATI_MESSAGE_OUTPUT, LEAT_TYPE(leati_msg_output), &m);
+    s.sent = 8;
+    print_to(&s, 1, 10);
+    wait_end(&s, 10);
+    pthread_mutex_lock(&s.b.manager->lock);
+    leati_managed_job *job = job_of(&s.b, s.id);
+    cr_expect(job->output_end == 10);
+    cr_assert(job->log_count >= 2);
+    const char *last = job->log[job->log_count - 1], *before = job->log[job->log_count - 2];
+    cr_expect(strstr(last, "INFO  taskmanager 1 (host, pid 4701): dear") != NULL, "%s", last);
+    cr_expect(strstr(before, ": oh") != NULL, "%s", before);
+    pthread_mutex_unlock(&s.b.manager->lock);
+    scene_stop(&s);
+}
+
+Test(output, that_comes_late_is_not_taken)
+{
+    scene s;
+    scene_start(&s, MIB, false);
+    leati_msg_output m = {s.attempt - 1, 1, 0, {(const uint8_t *)"late", 4}};
+    fake_send(&s.f, LEATI_MESSAGE_OUTPUT, LEAT_TYPE(leati_msg_output), &m);
+    print_to(&s, 1, 3);
+    wait_end(&s, 3);
+    cr_expect(read_from(&s, 0) == 0);
+    scene_stop(&s);
+}
+
+Test(output, that_cannot_be_written_fails_the_job)
+{
+    scene s;
+    char path[LEATI_PATH_SIZE], text[LEATI_REASON_SIZE];
+    scene_start(&s, MIB, false);
+    snprintf(path, sizeof path, "%s/outputs", s.b.folder);
+    leati_remove_tree(path);
+    print_to(&s, 1, 3);
+    wait_phase(&s.b, s.id, LEATI_PHASE_FAILING);
+    failure_of(&s.b, s.id, 0, text);
+    cr_expect_str_eq(text, "the output of the job cannot be kept: No such file or directory");
+    scene_stop(&s);
+}
+
+Test(output, only_the_newest_lines_of_a_log_are_kept)
+{
+    scene s;
+    scene_start(&s, MIB, false);
+    for (int i = 0; i < 2 * LEATI_LOG_LINES_KEPT; i++) {
+        char line[32];
+        snprintf(line, sizeof line, "line %d\n", i);
+        leati_msg_log m = {s.attempt, LEAT_LOG_WARN, INT64_C(1700000000123), leati_text(line)};
+        fake_send(&s.f, LEATI_MESSAGE_LOG, LEAT_TYPE(leati_msg_log), &m);
+    }
+    print_to(&s, 1, 1); // what comes before it has been taken
+    wait_end(&s, 1);
+    pthread_mutex_lock(&s.b.manager->lock);
+    leati_managed_job *job = job_of(&s.b, s.id);
+    const char *last = job->log[(job->log_count - 1) % LEATI_LOG_LINES_KEPT];
+    cr_expect_str_eq(last, "2023-11-14T22:13:20.123Z WARN  taskmanager 1 (host, pid 4701): line"
+                           " 999?");
+    pthread_mutex_unlock(&s.b.manager->lock);
+    scene_stop(&s);
+}
