@@ -42,16 +42,20 @@ static void put_label(leati_strbuf *out, const char *name, const char *text)
     leati_strbuf_putc(out, '"');
 }
 
+// Numbers as in JSON, which has no words for what is not finite.
 static void put_value(leati_strbuf *out, double value)
 {
+    char text[40];
     if (isnan(value))
         leati_strbuf_puts(out, " NaN\n");
     else if (isinf(value))
         leati_strbuf_puts(out, value > 0 ? " +Inf\n" : " -Inf\n");
-    else if (fabs(value) < 9e15 && value == (double)(int64_t)value)
-        leati_strbuf_printf(out, " %" PRId64 "\n", (int64_t)value);
-    else
-        leati_strbuf_printf(out, " %.17g\n", value);
+    else {
+        size_t size = leat_record_json(leat_type_scalar(LEAT_F64), &value, text, sizeof text);
+        leati_strbuf_putc(out, ' ');
+        leati_strbuf_append(out, text, size < sizeof text ? size : sizeof text);
+        leati_strbuf_putc(out, '\n');
+    }
 }
 
 static void put_plain(leati_strbuf *out, const char *name, const char *type, const char *help,
