@@ -31,7 +31,8 @@ static bool shares_input(const leati_layout *layout, const leati_place *to, uint
 {
     for (uint32_t i = 0; i < to->in_count; i++) {
         uint32_t other = layout->in_edges[to->first_in + i];
-        if (other != e && layout->env->edges[other].input == layout->env->edges[e].input)
+        const leati_edge *edge = &layout->env->edges[other];
+        if (other != e && !edge->is_variable && edge->input == layout->env->edges[e].input)
             return true;
     }
     return false;
@@ -54,7 +55,7 @@ static bool chainable(const leati_layout *layout, uint32_t e)
         return false;
     if (!parallelism_allows(layout, from, to)) // 6
         return false;
-    if (layout->partitioners[e] != LEATI_PARTITION_FORWARD || edge->blocking) // 7
+    if (layout->partitioners[e] != LEATI_PARTITION_FORWARD || layout->blocking[e]) // 7
         return false;
     return !shares_input(layout, to, e); // 8
 }
@@ -68,6 +69,8 @@ static void absorb_sources(leati_layout *layout, uint32_t n)
     for (uint32_t i = 0; i < place->in_count; i++) {
         uint32_t e = layout->in_edges[place->first_in + i];
         uint32_t source = leati_place_index(layout->env->edges[e].from);
+        if (layout->env->edges[e].is_variable)
+            continue;
         bool feedback = layout->places[source].node->flags & LEATI_NODE_FEEDBACK;
         if (feedback || (with_sources && layout->places[source].out_count == 1 &&
                          is_new_style_source(layout->places[source].node) && chainable(layout, e)))

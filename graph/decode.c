@@ -190,6 +190,10 @@ static void take_op(cursor *in, leati_chain_op *op)
     if (op->absorbed)
         op->absorbed_input = take_u32(in, "an absorbed source's input", 0, LEATI_MAX_LEGS);
     op->side = take_text(in, "an operator's side output", true);
+    uint32_t count = take_array(in, "an operator's broadcast variables", 1);
+    op->variables = take_memory(in, count, sizeof(char *));
+    for (; in->err == LEAT_OK && op->variable_count < count; op->variable_count++)
+        op->variables[op->variable_count] = take_text(in, "a broadcast variable's name", false);
 }
 
 static void take_vertex(cursor *in, leati_vertex *vertex)

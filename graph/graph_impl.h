@@ -115,6 +115,10 @@ char *leati_type_text(leati_arena *arena, const leat_type *type);
 // The node whose settings a call named `call` changes, or NULL after recording the fault.
 leati_node *leati_stream_settable(leat_stream *stream, const char *call);
 
+// Joins a stream to a broadcast variable of `node`. False when out of memory.
+bool leati_graph_add_variable_edges(leat_env *env, leati_node *node, uint32_t variable,
+                                    const leat_stream *values);
+
 // --- from the stream graph to the job graph ---
 
 #define LEATI_NONE UINT32_MAX
@@ -140,6 +144,7 @@ typedef struct leati_layout {
     leati_place *places;             // by node id - 1
     uint32_t *in_edges, *out_edges;  // indices of env->edges grouped by node, in order
     leati_partitioner *partitioners; // of each edge, the default resolved
+    bool *blocking;                  // of each edge: as asked for, or because of a variable
     uint32_t *order;                 // indices of places, inputs first
     uint32_t order_count;            // less than node_count when there is a cycle
 } leati_layout;
@@ -151,6 +156,11 @@ static inline uint32_t leati_place_index(const leati_node *node)
 
 // Orders the nodes and resolves what they inherit. LEAT_ENOMEM. Works for wrong graphs too.
 leat_err leati_layout_init(leati_layout *layout, leat_env *env, leati_arena *arena);
+// Decides which exchanges must be blocking lest a broadcast variable and an input wait for each
+// other. LEAT_ENOMEM.
+leat_err leati_layout_broadcasts(leati_layout *layout);
+// Records variables, and inputs that are kept because of them, which never end. LEAT_ENOMEM.
+leat_err leati_layout_validate_broadcasts(leati_layout *layout);
 // Records all faults that show in a finished graph only.
 void leati_layout_validate(leati_layout *layout);
 // Decides chaining: fills head, chained_edge and absorbed_by. Needs a valid graph.

@@ -48,6 +48,8 @@ static void put_place(const leati_layout *layout, const leati_place *place, leat
         put_text(out, edge->key ? edge->key->text : "");
         if (edge->side)
             put_text(out, edge->side);
+        if (edge->is_variable)
+            put_text(out, place->node->variables[edge->input].name);
     }
 }
 

@@ -88,7 +88,13 @@ static leat_err fill_op(builder *b, const leati_place *place, uint32_t parent, l
         .out_type = type_text(b, node->out_type, &err),
         .input_count = node->input_count,
         .flags = node->flags,
+        .variable_count = node->variable_count,
     };
+    op->variables = leati_arena_calloc(b->arena, node->variable_count, sizeof(char *));
+    if (node->variable_count && !op->variables)
+        return LEAT_ENOMEM;
+    for (uint32_t i = 0; i < node->variable_count; i++)
+        op->variables[i] = copy_text(b, node->variables[i].name, &err);
     return err;
 }
 
@@ -224,11 +230,11 @@ static leat_err fill_edge(builder *b, uint32_t e, leati_job_edge *to)
         .from_op = from->op,
         .side = copy_text(b, edge->side ? edge->side : "", &err),
         .to_vertex = layout->places[leati_place_index(edge->to)].vertex,
-        .input = edge->input,
+        .input = edge->is_variable ? edge->to->input_count + edge->input : edge->input,
         .partitioner = layout->partitioners[e],
         // A blocking exchange is read when all is there, so there is nothing to flush.
         .buffer_timeout_ms =
-            edge->blocking ? -1
+            layout->blocking[e] ? -1
             : edge->from->buffer_timeout_ms != INT64_MIN
                 ? edge->from->buffer_timeout_ms
                 : leati_config_get(&layout->env->config, LEATI_CONFIG_BUFFER_TIMEOUT),
@@ -236,7 +242,7 @@ static leat_err fill_edge(builder *b, uint32_t e, leati_job_edge *to)
         .type = edge->type,
         .key = hashed ? edge->key : NULL,
         .custom = edge->custom,
-        .blocking = edge->blocking,
+        .blocking = layout->blocking[e],
     };
     return err;
 }

@@ -25,6 +25,9 @@ typedef struct leati_chain_op {
     bool absorbed;                  // a source that feeds input `absorbed_input` of the head
     uint32_t absorbed_input;
     uint32_t flags; // LEATI_NODE_*
+    // The names of its broadcast variables, which only a head has: inputs from `input_count` on.
+    const char **variables;
+    uint32_t variable_count;
 } leati_chain_op;
 
 typedef struct leati_vertex leati_vertex;

@@ -89,14 +89,18 @@ static void order_nodes(leati_layout *layout, uint32_t *waiting)
 static void inherit_slot_group(leati_layout *layout, leati_place *place)
 {
     place->slot_group = place->node->slot_group;
+    bool first = true;
     for (uint32_t i = 0; i < place->in_count && !place->node->slot_group; i++) {
         const leati_edge *edge = &layout->env->edges[layout->in_edges[place->first_in + i]];
         const char *group = layout->places[leati_place_index(edge->from)].slot_group;
-        if (i > 0 && strcmp(group, place->slot_group) != 0) {
+        if (edge->is_variable)
+            continue;
+        if (!first && strcmp(group, place->slot_group) != 0) {
             place->slot_group = NULL;
             break;
         }
         place->slot_group = group;
+        first = false;
     }
     if (!place->slot_group)
         place->slot_group = "default";
@@ -126,11 +130,12 @@ leat_err leati_layout_init(leati_layout *layout, leat_env *env, leati_arena *are
         .in_edges = leati_arena_calloc(arena, edges, sizeof *layout->in_edges),
         .out_edges = leati_arena_calloc(arena, edges, sizeof *layout->out_edges),
         .partitioners = leati_arena_calloc(arena, edges, sizeof *layout->partitioners),
+        .blocking = leati_arena_calloc(arena, edges, sizeof *layout->blocking),
         .order = leati_arena_calloc(arena, nodes, sizeof *layout->order),
     };
     uint32_t *waiting = leati_arena_calloc(arena, nodes, sizeof *waiting);
     if (!layout->places || !layout->in_edges || !layout->out_edges || !layout->partitioners ||
-        !layout->order || !waiting)
+        !layout->blocking || !layout->order || !waiting)
         return LEAT_ENOMEM;
     for (uint32_t n = 0; n < nodes; n++) {
         layout->places[n].node = env->nodes[n];
@@ -141,7 +146,9 @@ leat_err leati_layout_init(leati_layout *layout, leat_env *env, leati_arena *are
     order_nodes(layout, waiting);
     for (uint32_t i = 0; i < layout->order_count; i++)
         inherit_slot_group(layout, &layout->places[layout->order[i]]);
-    for (uint32_t e = 0; e < edges; e++)
+    for (uint32_t e = 0; e < edges; e++) {
         resolve_partitioner(layout, e);
-    return LEAT_OK;
+        layout->blocking[e] = env->edges[e].blocking;
+    }
+    return leati_layout_broadcasts(layout);
 }

@@ -67,6 +67,11 @@ static void put_edge(leati_strbuf *out, const leati_job_graph *graph, const leat
         leati_strbuf_puts(out, "\\n");
         put_quoted(out, edge->side);
     }
+    const leati_chain_op *head = &graph->vertices[edge->to_vertex].ops[0];
+    if (edge->input >= head->input_count) {
+        leati_strbuf_puts(out, "\\nvariable ");
+        put_quoted(out, head->variables[edge->input - head->input_count]);
+    }
     leati_strbuf_puts(out, "\"];\n");
 }
 

@@ -59,6 +59,11 @@ static void put_edge(leati_strbuf *out, const leati_job_graph *graph, const leat
                         graph->vertices[edge->from_vertex].ops[edge->from_op].node_id, edge->input,
                         leati_partitioner_name(edge->partitioner));
     put_string(out, "key", edge->key_text[0] ? edge->key_text : NULL);
+    const leati_chain_op *head = &graph->vertices[edge->to_vertex].ops[0];
+    if (edge->input >= head->input_count) {
+        leati_strbuf_puts(out, ", ");
+        put_string(out, "variable", head->variables[edge->input - head->input_count]);
+    }
     if (edge->side[0]) {
         leati_strbuf_puts(out, ", ");
         put_string(out, "side_output", edge->side);

@@ -97,8 +97,12 @@ static void put_edge(leati_strbuf *out, const leati_job_graph *graph, const leat
     const leati_vertex *from = &graph->vertices[edge->from_vertex];
     const leati_vertex *to = &graph->vertices[edge->to_vertex];
     leati_strbuf_printf(out, "    => vertex %" PRIu32, edge->to_vertex);
-    if (to->ops[0].input_count > 1)
+    if (edge->input >= to->ops[0].input_count) {
+        leati_strbuf_puts(out, " broadcast variable ");
+        put_clean(out, to->ops[0].variables[edge->input - to->ops[0].input_count]);
+    } else if (to->ops[0].input_count > 1) {
         leati_strbuf_printf(out, " input %" PRIu32, edge->input);
+    }
     leati_strbuf_printf(out, " by %s", way_of(edge->partitioner));
     put_clean(out, edge->key_text);
     if (from->op_count > 1)

@@ -163,6 +163,22 @@ static bool add_edges(leat_env *env, leati_node *node, uint32_t input, const lea
     return true;
 }
 
+bool leati_graph_add_variable_edges(leat_env *env, leati_node *node, uint32_t variable,
+                                    const leat_stream *values)
+{
+    size_t first = env->edge_count;
+    if (!add_edges(env, node, variable, values))
+        return false;
+    // Every subtask gets all records, however the stream was partitioned for others.
+    for (size_t i = first; i < env->edge_count; i++) {
+        env->edges[i].partitioner = LEATI_PARTITION_BROADCAST;
+        env->edges[i].key = NULL;
+        env->edges[i].custom = NULL;
+        env->edges[i].is_variable = true;
+    }
+    return true;
+}
+
 static void connect(leat_env *env, leati_node *node, uint32_t input, const leat_stream *in)
 {
     if (!in) {

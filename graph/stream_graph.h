@@ -53,6 +53,13 @@ typedef struct leati_input {
     const leati_key_selector *key; // NULL unless keyed
 } leati_input;
 
+// A broadcast variable of an operator: a further input, which stands in no list of inputs. It is
+// read before the operator opens.
+typedef struct leati_variable {
+    const char *name;
+    const leat_type *type;
+} leati_variable;
+
 typedef struct leati_edge {
     leati_node *from;
     const char *side;      // the tag of the side output of `from`, or NULL for its main output
@@ -63,6 +70,7 @@ typedef struct leati_edge {
     const leati_key_selector *key; // LEATI_PARTITION_HASH; over the layout of `type`
     leat_partition_fn custom;      // LEATI_PARTITION_CUSTOM
     bool blocking;                 // consumed when the producers have ended
+    bool is_variable; // it feeds a broadcast variable of `to`; `input` counts its variables then
 } leati_edge;
 
 // Bits of leati_node.flags.
@@ -81,6 +89,7 @@ enum {
     // Needs the process of the program that built the graph (its memory, its standard input), so
     // that it cannot run in a cluster.
     LEATI_NODE_LOCAL = 512,
+    LEATI_NODE_ENDLESS = 1024, // a source that is known never to end
 };
 
 // The tag of the side output that rejected records go to; tags of users contain no blank.
@@ -96,12 +105,14 @@ struct leati_node {
     uint32_t parallelism;     // 0: the environment's
     uint32_t max_parallelism; // 0: derived
     leati_chaining chaining;
-    int64_t buffer_timeout_ms;     // INT64_MIN: the environment's
-    const leat_type *in_type;      // NULL for sources
-    const leat_type *out_type;     // NULL for sinks
-    const leati_key_selector *key; // of its keyed input, or NULL
-    const leati_input *inputs;     // all of them; in_type and key above are those of the first
-    uint32_t input_count;          // 0 for sources
+    int64_t buffer_timeout_ms;       // INT64_MIN: the environment's
+    const leat_type *in_type;        // NULL for sources
+    const leat_type *out_type;       // NULL for sinks
+    const leati_key_selector *key;   // of its keyed input, or NULL
+    const leati_input *inputs;       // all of them; in_type and key above are those of the first
+    uint32_t input_count;            // 0 for sources
+    const leati_variable *variables; // broadcast variables
+    uint32_t variable_count;
     leat_factory factory;
     void (*job_over)(const void *config); // or NULL; see leati_node_spec
     void *user_data;

@@ -25,6 +25,14 @@ static void check_loop(leati_layout *layout, const leati_place *place)
                         "its loop is not closed: leat_close_with must lead something back to it");
 }
 
+static const leat_type *input_type(const leati_edge *edge)
+{
+    const leati_node *to = edge->to;
+    if (edge->is_variable)
+        return edge->input < to->variable_count ? to->variables[edge->input].type : NULL;
+    return edge->input < to->input_count ? to->inputs[edge->input].type : NULL;
+}
+
 static void check_edge(leati_layout *layout, const leati_place *place, uint32_t e)
 {
     const leati_edge *edge = &layout->env->edges[e];
@@ -39,8 +47,7 @@ static void check_edge(leati_layout *layout, const leati_place *place, uint32_t 
     if (layout->partitioners[e] == LEATI_PARTITION_HASH && !edge->key)
         leati_fault_add(layout->env, place->node, LEAT_EGRAPH,
                         "its input is partitioned by hash without a key");
-    const leat_type *type =
-        edge->input < edge->to->input_count ? edge->to->inputs[edge->input].type : NULL;
+    const leat_type *type = input_type(edge);
     if (!type || !edge->type || !leat_type_equal(type, edge->type))
         leati_fault_add(layout->env, place->node, LEAT_ETYPE,
                         "its input does not take the records of \"%s\" (operator %u)",
@@ -52,8 +59,10 @@ static void check_inputs_connected(leati_layout *layout, const leati_place *plac
 {
     for (uint32_t input = 0; input < place->node->input_count; input++) {
         bool found = false;
-        for (uint32_t i = 0; i < place->in_count && !found; i++)
-            found = layout->env->edges[layout->in_edges[place->first_in + i]].input == input;
+        for (uint32_t i = 0; i < place->in_count && !found; i++) {
+            const leati_edge *edge = &layout->env->edges[layout->in_edges[place->first_in + i]];
+            found = !edge->is_variable && edge->input == input;
+        }
         if (!found)
             leati_fault_add(layout->env, place->node, LEAT_EGRAPH, "its input %u is not connected",
                             input);
@@ -146,7 +155,13 @@ static void check_loop_edges(leati_layout *layout, const uint8_t *marks, const l
 {
     for (uint32_t e = 0; e < layout->edge_count; e++) {
         const leati_edge *edge = &layout->env->edges[e];
-        if (marks[leati_place_index(edge->from)] != 3 || marks[leati_place_index(edge->to)] != 3)
+        bool is_inside = marks[leati_place_index(edge->to)] == 3;
+        if (edge->is_variable && is_inside && (marks[leati_place_index(edge->from)] & 1))
+            leati_fault_add(layout->env, edge->to, LEAT_EGRAPH,
+                            "its broadcast variable \"%s\" comes from the loop of \"%s\" (operator "
+                            "%u), inside which it is itself",
+                            edge->to->variables[edge->input].name, head->name, head->id);
+        if (!is_inside || marks[leati_place_index(edge->from)] != 3 || edge->is_variable)
             continue;
         // Inside a task nothing waits.
         if (layout->places[leati_place_index(edge->to)].chained_edge == e)
@@ -154,7 +169,7 @@ static void check_loop_edges(leati_layout *layout, const uint8_t *marks, const l
         int64_t timeout_ms = edge->from->buffer_timeout_ms;
         if (timeout_ms == INT64_MIN)
             timeout_ms = leati_config_get(&layout->env->config, LEATI_CONFIG_BUFFER_TIMEOUT);
-        if (edge->blocking)
+        if (layout->blocking[e])
             leati_fault_add(layout->env, edge->to, LEAT_EGRAPH,
                             "a blocking exchange leads to it inside the loop of \"%s\" (operator "
                             "%u), which could never go on",
@@ -245,6 +260,6 @@ void leati_layout_validate(leati_layout *layout)
     if (check_cycle(layout) != LEAT_OK || check_uids(layout) != LEAT_OK)
         leati_fault_no_memory(layout->env);
     check_sink(layout);
-    if (check_loops(layout) != LEAT_OK)
+    if (leati_layout_validate_broadcasts(layout) != LEAT_OK || check_loops(layout) != LEAT_OK)
         leati_fault_no_memory(layout->env);
 }

@@ -35,6 +35,8 @@ static const char *verify_op(const leati_vertex *vertex, uint32_t i)
         return "an operator's input type does not go with its number of inputs";
     if ((i == 0 || op->absorbed) && op->side[0])
         return "an operator that no other feeds has a side output for its input";
+    if (op->variable_count && (i > 0 || op->input_count == 0))
+        return "an operator that cannot have broadcast variables has some";
     if (i == 0)
         return op->absorbed || op->parent != 0 ? "a chain does not begin with its head" : NULL;
     if (op->absorbed)
@@ -72,8 +74,10 @@ static const char *verify_edge(const leati_job_graph *graph, const leati_job_edg
     const char *out_type = from->ops[edge->from_op].out_type;
     if (out_type[0] == '\0' && edge->side[0] == '\0')
         return "an exchange comes from an operator without output";
-    if (edge->input >= to->ops[0].input_count)
+    if (edge->input >= (uint64_t)to->ops[0].input_count + to->ops[0].variable_count)
         return "an exchange leads to an input that is not there";
+    if (edge->input >= to->ops[0].input_count && edge->partitioner != LEATI_PARTITION_BROADCAST)
+        return "an exchange to a broadcast variable is no broadcast";
     if (edge->input == 0 && edge->side[0] == '\0' && strcmp(out_type, to->ops[0].in_type) != 0)
         return "an exchange carries records that its consumer does not take";
     if (edge->partitioner == LEATI_PARTITION_FORWARD && from->parallelism != to->parallelism)
@@ -137,7 +141,7 @@ static const char *verify_served(const leati_job_graph *graph, uint64_t *numbers
         numbers[count++] = (uint64_t)graph->edges[e].to_vertex << 32 | graph->edges[e].input;
     for (uint32_t v = 0; v < graph->vertex_count; v++) {
         const leati_vertex *vertex = &graph->vertices[v];
-        wanted += vertex->ops[0].input_count;
+        wanted += (uint64_t)vertex->ops[0].input_count + vertex->ops[0].variable_count;
         for (uint32_t i = 0; i < vertex->op_count; i++)
             if (vertex->ops[i].absorbed)
                 numbers[count++] = (uint64_t)v << 32 | vertex->ops[i].absorbed_input;

@@ -56,6 +56,9 @@ static void put_op(msgpack_packer *to, const leati_chain_op *op)
     else
         msgpack_pack_nil(to);
     put_text(to, op->side);
+    msgpack_pack_array(to, op->variable_count);
+    for (uint32_t i = 0; i < op->variable_count; i++)
+        put_text(to, op->variables[i]);
 }
 
 static void put_vertex(msgpack_packer *to, const leati_vertex *vertex)

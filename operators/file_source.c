@@ -399,10 +399,12 @@ static const char *check_options(const leat_file_options *options)
     return NULL;
 }
 
-// Standard input is that of the program which builds the graph.
+// Standard input is that of the program which builds the graph. A watched path is never done.
 static uint32_t flags_of(const file_config *config)
 {
     uint32_t flags = LEATI_NODE_SOURCE;
+    if (config->rules.watch_interval_ms > 0)
+        flags |= LEATI_NODE_ENDLESS;
     for (size_t i = 0; i < config->rules.path_count; i++)
         if (strcmp(config->rules.paths[i], "-") == 0)
             flags |= LEATI_NODE_LOCAL;

@@ -137,10 +137,12 @@ leat_stream *leat_generate(leat_env *env, leat_generate_fn fn, int64_t count, do
     *config = (generator_config){.fn = fn, .count = count, .per_second = per_second};
     char detail[96];
     describe(config, detail, sizeof detail);
-    return leati_graph_add(env, NULL,
-                           &(leati_node_spec){.kind = "source: generator",
-                                              .flags = LEATI_NODE_SOURCE,
-                                              .out_type = type,
-                                              .factory = {generator_create, config},
-                                              .detail = detail});
+    return leati_graph_add(
+        env, NULL,
+        &(leati_node_spec){.kind = "source: generator",
+                           .flags = LEATI_NODE_SOURCE |
+                                    (count == LEAT_UNBOUNDED ? LEATI_NODE_ENDLESS : 0),
+                           .out_type = type,
+                           .factory = {generator_create, config},
+                           .detail = detail});
 }

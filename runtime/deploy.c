@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "runtime/broadcast.h"
 #include "runtime/deploy_impl.h"
 
 static uint32_t min_u32(uint32_t a, uint32_t b)
@@ -61,7 +62,7 @@ static leat_err deploy_input(leat_job *job, leati_task *t)
     for (uint32_t e = 0; e < graph->edge_count && !err; e++) {
         const leati_job_edge *edge = &graph->edges[e];
         uint32_t first;
-        if (edge->to_vertex != t->vertex->id)
+        if (edge->to_vertex != t->vertex->id || edge->input >= count)
             continue;
         channels[edge->input] += leati_deploy_producers(graph, edge, t->subtask, &first);
         // All edges of an input carry the same structure; it is decoded into the layout of those
@@ -71,6 +72,25 @@ static leat_err deploy_input(leat_job *job, leati_task *t)
     if (!err)
         err = leati_input_init(&t->input, job->allocator, count, types, channels, &t->waiter);
     leati_free(job->allocator, types);
+    leati_free(job->allocator, channels);
+    return err;
+}
+
+static leat_err deploy_broadcasts(leat_job *job, leati_task *t)
+{
+    const leati_job_graph *graph = job->graph;
+    const leati_chain_op *head = &t->vertex->ops[0];
+    uint32_t *channels = leati_calloc(job->allocator, head->variable_count, sizeof *channels);
+    if (!channels)
+        return LEAT_ENOMEM;
+    for (uint32_t e = 0; e < graph->edge_count; e++) {
+        const leati_job_edge *edge = &graph->edges[e];
+        uint32_t first;
+        if (edge->to_vertex == t->vertex->id && edge->input >= head->input_count)
+            channels[edge->input - head->input_count] +=
+                leati_deploy_producers(graph, edge, t->subtask, &first);
+    }
+    leat_err err = leati_broadcasts_create(t, channels, &t->broadcasts);
     leati_free(job->allocator, channels);
     return err;
 }
@@ -97,7 +117,10 @@ static leat_err deploy_task(leat_job *job, const leati_vertex *vertex, uint32_t 
     err = give_own_worker(job, t);
     if (err)
         return err;
-    return t->is_source ? LEAT_OK : deploy_input(job, t);
+    if (t->is_source)
+        return LEAT_OK;
+    err = deploy_input(job, t);
+    return err || !vertex->ops[0].variable_count ? err : deploy_broadcasts(job, t);
 }
 
 // Where the tasks of each vertex begin, and how many run here.

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "runtime/broadcast.h"
 #include "runtime/deploy_impl.h"
 
 // --- how much ---
@@ -92,7 +93,13 @@ static void attach(leat_job *job, uint32_t edge_index, uint32_t producer, uint32
     uint32_t first_producer;
     leati_deploy_producers(graph, edge, consumer, &first_producer);
     uint32_t index = gate_base(graph, edge_index, consumer) + producer - first_producer;
-    leati_task_input *input = &leati_deploy_task_of(job, edge->to_vertex, consumer)->input;
+    leati_task *t = leati_deploy_task_of(job, edge->to_vertex, consumer);
+    leati_task_input *input = &t->input;
+    if (edge->input >= t->vertex->ops[0].input_count) {
+        // Variables come behind all inputs, at a gate of their own.
+        index -= t->input.channels;
+        input = leati_broadcasts_input(t->broadcasts);
+    }
     leati_gate_attach(input->gate, index, channel);
     // The timestamp of a record is part of its payload.
     uint32_t max_payload =

@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "base/utf8.h"
 #include "leat/record.h"
+#include "runtime/broadcast.h"
 #include "runtime/context.h"
 #include "runtime/placement_impl.h"
 
@@ -212,6 +213,22 @@ static void set_stage(leati_task *t, leati_stage stage)
         placed->hooks->task_stage(placed->user, t->vertex->id, t->subtask, stage);
 }
 
+// What the head must have whole before the chain is opened.
+static leat_err gather_broadcasts(leati_task *t, leati_turn *turn, bool *complete)
+{
+    enum { PIECE = 1024 };
+    leati_step step;
+    leat_err err = leati_broadcasts_step(t->broadcasts, is_stepped(t) ? t->batch : PIECE, &step);
+    if (err)
+        return err;
+    *complete = step == LEATI_STEP_END;
+    if (step == LEATI_STEP_IDLE) {
+        t->next_gap = LEATI_GAP_IDLE;
+        *turn = LEATI_TURN_SLEEP;
+    }
+    return LEAT_OK;
+}
+
 static leat_err open_task(leati_task *t)
 {
     leat_err err = leat_scratch_create(t->allocator, &t->scratch);
@@ -341,6 +358,14 @@ static leat_err close_task(leati_task *t, leati_turn *turn)
     return err;
 }
 
+static leat_err run_opening(leati_task *t, leati_turn *turn)
+{
+    bool complete = true;
+    *turn = LEATI_TURN_AGAIN;
+    leat_err err = t->broadcasts ? gather_broadcasts(t, turn, &complete) : LEAT_OK;
+    return err || !complete ? err : open_task(t);
+}
+
 static leat_err run_stage(leati_task *t, leati_turn *turn)
 {
     if (leati_task_is_stopping(t))
@@ -354,8 +379,7 @@ static leat_err run_stage(leati_task *t, leati_turn *turn)
     }
     switch ((leati_stage)atomic_load_explicit(&t->stage, memory_order_relaxed)) {
     case LEATI_STAGE_OPENING:
-        *turn = LEATI_TURN_AGAIN;
-        return open_task(t);
+        return run_opening(t, turn);
     case LEATI_STAGE_RUNNING:
         return run_input(t, turn);
     case LEATI_STAGE_ENDING:
@@ -500,6 +524,7 @@ void leati_task_fini(leati_task *t)
     for (uint32_t i = 0; t->writers && i < t->exit_count; i++)
         leati_writer_destroy(&t->writers[i]);
     leati_input_fini(&t->input, t->allocator);
+    leati_broadcasts_destroy(&t->broadcasts);
     leat_scratch_destroy(&t->scratch);
     leati_free(t->allocator, t->writers);
     leati_free(t->allocator, t->exits);

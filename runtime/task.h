@@ -109,7 +109,8 @@ struct leati_task {
     // Task.
     leati_chain chain;
     leati_task_input input;
-    uint32_t ending_at; // how many operators have ended
+    struct leati_broadcasts *broadcasts; // of the head, or NULL; complete once the chain is open
+    uint32_t ending_at;                  // how many operators have ended
     bool ending_begun;
     uint32_t ended_sources; // of those absorbed
     bool source_ended;

@@ -5,6 +5,7 @@
 
 #include "leat/alloc.h"
 #include "leat/base.h"
+#include "leat/broadcast.h"
 #include "leat/cache.h"
 #include "leat/collect.h"
 #include "leat/connect.h"

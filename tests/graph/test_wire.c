@@ -30,7 +30,9 @@ static leati_job_graph *sample(leat_env **env)
     leat_slot_group(join(r, u, "j", LEATI_CHAIN_HEAD_WITH_SOURCES), "g");
     leat_parallelism(sink(r, "l"), 5);
     leat_stream *a = leat_rebalance(source(*env, "a")), *b = source(*env, "b");
-    sink(join(a, b, "absorbing", LEATI_CHAIN_HEAD_WITH_SOURCES), "n");
+    leat_stream *absorbing = join(a, b, "absorbing", LEATI_CHAIN_HEAD_WITH_SOURCES);
+    leat_broadcast_variable(absorbing, "table", source(*env, "v"));
+    sink(absorbing, "n");
     return job_graph_of(*env);
 }
 
@@ -75,12 +77,12 @@ Test(wire, decoding_gives_the_same_bytes_pictures_digest_and_no_pointers)
 Test(wire, msgpack_c_reads_the_documented_form)
 {
     static const char expected[] =
-        "[\"leat-job-graph\", 2, \"j\", ["
+        "[\"leat-job-graph\", 3, \"j\", ["
         "[3, 128, \"default\", ["
-        "[1, 0, \"source: test\", \"s\", nil, nil, \"#\", \"\", \"str\", 0, 1, nil, \"\"]]], "
+        "[1, 0, \"source: test\", \"s\", nil, nil, \"#\", \"\", \"str\", 0, 1, nil, \"\", []]]], "
         "[3, 64, \"default\", ["
-        "[2, 0, \"reduce\", \"r\", \"id\", nil, \"#\", \"str\", \"str\", 1, 32, nil, \"\"], "
-        "[3, 0, \"sink\", \"k\", nil, nil, \"#\", \"str\", \"\", 1, 2, nil, \"\"]]]], "
+        "[2, 0, \"reduce\", \"r\", \"id\", nil, \"#\", \"str\", \"str\", 1, 32, nil, \"\", []], "
+        "[3, 0, \"sink\", \"k\", nil, nil, \"#\", \"str\", \"\", 1, 2, nil, \"\", []]]]], "
         "[[0, 0, 1, 0, 7, -1, \"<record>\", 0, \"\"]]]";
     leat_env *env = new_env(3);
     leat_env_set_name(env, "j");
@@ -190,7 +192,7 @@ static void counting_free(void *user, void *ptr)
 
 Test(wire, a_boastful_count_costs_no_memory)
 {
-    static const uint8_t head[] = "\x95\xaeleat-job-graph\x02\xa1j\xdd\xff\xff\xff\xff";
+    static const uint8_t head[] = "\x95\xaeleat-job-graph\x03\xa1j\xdd\xff\xff\xff\xff";
     counting c = {0};
     leat_allocator allocator = {counting_alloc, counting_realloc, counting_free, &c};
     leati_job_graph *graph = NULL;
@@ -356,6 +358,52 @@ static void bad_timeout(leati_job_graph *g)
     g->edges[0].buffer_timeout_ms = -2;
 }
 
+static leati_job_edge *edge_of_variable(leati_job_graph *g)
+{
+    for (uint32_t e = 0; e < g->edge_count; e++)
+        if (g->edges[e].input >= g->vertices[g->edges[e].to_vertex].ops[0].input_count)
+            return &g->edges[e];
+    cr_assert(false, "no edge feeds a broadcast variable");
+    return NULL;
+}
+
+static void variable_by_another_way(leati_job_graph *g)
+{
+    edge_of_variable(g)->partitioner = LEATI_PARTITION_REBALANCE;
+}
+
+static void variable_without_an_edge(leati_job_graph *g)
+{
+    static const char *names[] = {"table", "other"};
+    leati_chain_op *head = &g->vertices[edge_of_variable(g)->to_vertex].ops[0];
+    head->variables = names;
+    head->variable_count = 2;
+}
+
+static void edge_to_a_variable_too_many(leati_job_graph *g)
+{
+    edge_of_variable(g)->input++;
+}
+
+static void variable_inside_a_chain(leati_job_graph *g)
+{
+    static const char *names[] = {"table"};
+    g->vertices[0].ops[1].variables = names;
+    g->vertices[0].ops[1].variable_count = 1;
+}
+
+static void variable_of_a_source(leati_job_graph *g)
+{
+    static const char *names[] = {"table"};
+    g->vertices[0].ops[0].variables = names;
+    g->vertices[0].ops[0].variable_count = 1;
+}
+
+static void variable_without_a_name(leati_job_graph *g)
+{
+    g->vertices[edge_of_variable(g)->to_vertex].ops[0].variables[0] = "";
+}
+
 Test(wire, what_could_not_have_been_built_is_refused)
 {
     static void (*const changes[])(leati_job_graph *) = {
@@ -388,6 +436,12 @@ Test(wire, what_could_not_have_been_built_is_refused)
         broken_flag,
         bad_timeout,
         head_behind_a_side_output,
+        variable_by_another_way,
+        variable_without_an_edge,
+        edge_to_a_variable_too_many,
+        variable_inside_a_chain,
+        variable_of_a_source,
+        variable_without_a_name,
     };
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         leat_env *env;
