@@ -111,6 +111,9 @@ static void compare_hashes(report *to, place a, place b)
 static void find_operator(report *to, const leati_job_graph *a, const leati_job_graph *b,
                           void (*compare)(report *to, place a, place b), const char *where)
 {
+    // Trials would overwrite what has been told.
+    if (to->found)
+        return;
     place first = {0}, other = {0};
     for (uint32_t v = 0; v < a->vertex_count; v++)
         for (uint32_t i = 0; i < a->vertices[v].op_count; i++) {
