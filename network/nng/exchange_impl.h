@@ -14,7 +14,7 @@
 // the lock is pinned (`writing`, `reading`); who wants to be rid of it waits for that.
 // The housekeeper dials, watches times and destroys wires.
 //
-// Locks, from first to last: the exchange's, a peer's, a link's.
+// Locks: the exchange's, a peer's, a link's; only the last is taken under another one, a peer's.
 #ifndef LEATI_NETWORK_NNG_EXCHANGE_IMPL_H
 #define LEATI_NETWORK_NNG_EXCHANGE_IMPL_H
 
