@@ -82,15 +82,18 @@ const leati_placement_hooks leati_attempt_hooks = {
 
 // --- from the job manager; the reader thread ---
 
-// Another process has started the job before this one.
-static leat_err keep_early_locked(leati_attempt *a, const leati_msg_ask *message)
+// Another process has started the job before this one; or a task of this one has asked and been
+// answered before the job is known here.
+static leat_err keep_early_locked(leati_attempt *a, const leati_msg_ask *message, bool answers)
 {
     if (a->early_count == EARLY_MOST)
         return LEAT_ENOBUFS;
     leati_early *early = leati_alloc(a->allocator, sizeof *early + message->bytes.size);
     if (!early)
         return LEAT_ENOMEM;
-    *early = (leati_early){.token = message->token,
+    *early = (leati_early){.answers = answers,
+                           .err = (leat_err)message->err,
+                           .token = message->token,
                            .process = message->process,
                            .node = message->node,
                            .size = message->bytes.size};
@@ -112,22 +115,26 @@ void leati_attempt_asked(leati_attempt *a, const leati_msg_ask *message)
         leati_job_asked(a->job, message->process, message->node, message->token,
                         message->bytes.data, message->bytes.size);
     else
-        err = a->over || a->cancelled ? LEAT_ECLOSED : keep_early_locked(a, message);
+        err = a->over || a->cancelled ? LEAT_ECLOSED : keep_early_locked(a, message, false);
     pthread_mutex_unlock(&a->lock);
     if (err)
         answer(a, message->process, message->token, err, NULL, 0);
 }
 
-void leati_attempt_answered(leati_attempt *a, const leati_msg_ask *message)
+leat_err leati_attempt_answered(leati_attempt *a, const leati_msg_ask *message)
 {
+    leat_err err = LEAT_OK;
     pthread_mutex_lock(&a->lock);
     if (a->job)
         leati_job_answered(a->job, message->token, (leat_err)message->err, message->bytes.data,
                            message->bytes.size);
+    else if (!a->over && !a->cancelled)
+        err = keep_early_locked(a, message, true);
     pthread_mutex_unlock(&a->lock);
+    return err;
 }
 
-// --- early questions ---
+// --- early questions and answers ---
 
 static leati_early *take_early_locked(leati_attempt *a)
 {
@@ -142,8 +149,11 @@ static leati_early *take_early_locked(leati_attempt *a)
 void leati_attempt_ask_early_locked(leati_attempt *a)
 {
     for (leati_early *early; (early = take_early_locked(a));) {
-        leati_job_asked(a->job, early->process, early->node, early->token, early->bytes,
-                        early->size);
+        if (early->answers)
+            leati_job_answered(a->job, early->token, early->err, early->bytes, early->size);
+        else
+            leati_job_asked(a->job, early->process, early->node, early->token, early->bytes,
+                            early->size);
         leati_free(a->allocator, early);
     }
 }

@@ -101,21 +101,22 @@ static leat_err on_end(leati_taskmanager *tm, uint32_t kind, const leati_msg_end
 static leat_err on_ask(leati_taskmanager *tm, uint32_t kind, const leati_msg_ask *message)
 {
     leati_attempt *attempt = leati_attempt_find(tm, message->attempt);
+    leat_err err = LEAT_OK;
     if (attempt && kind == LEATI_MESSAGE_ASK)
         leati_attempt_asked(attempt, message);
     else if (attempt)
         leati_attempt_answered(attempt, message);
     else if (kind == LEATI_MESSAGE_ASK)
         // The asker's tasks are told to stop as well; it need not wait until then.
-        return leati_control_send(tm, tm->session, LEATI_MESSAGE_ANSWER, LEAT_TYPE(leati_msg_ask),
-                                  &(leati_msg_ask){.attempt = message->attempt,
-                                                   .token = message->token,
-                                                   .process = message->process,
-                                                   .node = message->node,
-                                                   .err = LEAT_ECLOSED});
+        err = leati_control_send(tm, tm->session, LEATI_MESSAGE_ANSWER, LEAT_TYPE(leati_msg_ask),
+                                 &(leati_msg_ask){.attempt = message->attempt,
+                                                  .token = message->token,
+                                                  .process = message->process,
+                                                  .node = message->node,
+                                                  .err = LEAT_ECLOSED});
     if (attempt)
         leati_attempt_release(attempt);
-    return LEAT_OK;
+    return err;
 }
 
 static leat_err on_taken(leati_taskmanager *tm, const leati_msg_output *message)

@@ -83,6 +83,8 @@ struct leati_taskmanager {
 // A question that came before the job was started.
 typedef struct leati_early {
     struct leati_early *next;
+    bool answers; // a question of a task here
+    leat_err err; // of an answer
     uint64_t token;
     uint32_t process, node;
     size_t size;
@@ -178,7 +180,7 @@ void leati_attempt_unload(leati_attempt *attempt);
 extern const leati_placement_hooks leati_attempt_hooks;
 // ASK and ANSWER.
 void leati_attempt_asked(leati_attempt *attempt, const leati_msg_ask *ask);
-void leati_attempt_answered(leati_attempt *attempt, const leati_msg_ask *answer);
+leat_err leati_attempt_answered(leati_attempt *attempt, const leati_msg_ask *answer);
 // The job is there: questions that came early are put. With the attempt's lock held.
 void leati_attempt_ask_early_locked(leati_attempt *attempt);
 void leati_attempt_forget_early_locked(leati_attempt *attempt);
