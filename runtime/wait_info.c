@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/thread.h"
+#include "runtime/broadcast.h"
 #include "runtime/deploy_impl.h"
 
 // A turn, or a wait for a worker, that is shorter is nothing that anybody waits for.
@@ -140,12 +141,12 @@ typedef struct input_look {
     uint32_t producer;          // the first that has not ended
 } input_look;
 
-static void look_at_edge(const leati_task *t, const leati_job_edge *edge, uint32_t base,
+static void look_at_edge(const leati_task_input *in, const leati_job_edge *edge, uint32_t base,
                          uint32_t first, uint32_t count, input_look *look)
 {
     uint32_t open = 0, producer = 0;
     for (uint32_t i = count; i-- > 0;)
-        if (!atomic_load_explicit(&t->input.ended[base + i], memory_order_relaxed)) {
+        if (!atomic_load_explicit(&in->ended[base + i], memory_order_relaxed)) {
             open++;
             producer = first + i;
         }
@@ -158,16 +159,23 @@ static void look_at_edge(const leati_task *t, const leati_job_edge *edge, uint32
 static input_look look_at_input(const leati_task *t)
 {
     const leati_job_graph *graph = t->job->graph;
+    const leati_task_input *in = &t->input;
     input_look look = {0};
-    uint32_t base = 0;
+    uint32_t base = 0, first_input = 0;
+    // Before it opens it reads its broadcast variables, which come behind the inputs.
+    if (t->broadcasts &&
+        atomic_load_explicit(&t->stage, memory_order_relaxed) == LEATI_STAGE_OPENING) {
+        in = leati_broadcasts_input(t->broadcasts);
+        first_input = t->vertex->ops[0].input_count;
+    }
     // In the order of the gate's channels: by input, then by edge.
-    for (uint32_t input = 0; input < t->input.port_count; input++)
+    for (uint32_t input = 0; input < in->port_count; input++)
         for (uint32_t e = 0; e < graph->edge_count; e++) {
             const leati_job_edge *edge = &graph->edges[e];
-            if (edge->to_vertex != t->vertex->id || edge->input != input)
+            if (edge->to_vertex != t->vertex->id || edge->input != first_input + input)
                 continue;
             uint32_t first, count = leati_deploy_producers(graph, edge, t->subtask, &first);
-            look_at_edge(t, edge, base, first, count, &look);
+            look_at_edge(in, edge, base, first, count, &look);
             base += count;
         }
     return look;
