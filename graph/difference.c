@@ -115,11 +115,13 @@ static void find_operator(report *to, const leati_job_graph *a, const leati_job_
     if (to->found)
         return;
     place first = {0}, other = {0};
+    if (to->found)
+        return;
     for (uint32_t v = 0; v < a->vertex_count; v++)
         for (uint32_t i = 0; i < a->vertices[v].op_count; i++) {
             place here = {&a->vertices[v], &a->vertices[v].ops[i]};
             place there = find(b, here.op->node_id, v, i);
-            report trial = {.text = to->text, .size = to->size};
+            report trial = {.text = to->text, .size = to->size}; // overwritten in the end
             if (there.op && compare)
                 compare(&trial, here, there);
             if ((!there.op || trial.found) && (!first.op || here.op->node_id < first.op->node_id)) {
@@ -129,6 +131,7 @@ static void find_operator(report *to, const leati_job_graph *a, const leati_job_
         }
     if (!first.op)
         return;
+    to->text[0] = '\0';
     if (other.op)
         compare(to, first, other);
     else
