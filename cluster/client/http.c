@@ -91,7 +91,8 @@ static char *complete_address(const char *address)
     const char *bracket = address[0] == '[' ? strchr(address, ']') : NULL;
     const char *colon = strrchr(bracket ? bracket : address, ':');
     size_t host = colon ? (size_t)(colon - address) : strlen(address);
-    if (host == 0 || host > 255 || (address[0] == '[' && !bracket))
+    if (host == 0 || host > 255 || (address[0] == '[' && !bracket) ||
+        (bracket && bracket[1] && bracket[1] != ':'))
         return NULL;
     for (size_t i = 0; i < host; i++)
         if ((unsigned char)address[i] <= ' ' || strchr("/@?#%\\\"<>", address[i]) ||

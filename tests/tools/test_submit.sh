@@ -173,6 +173,37 @@ wait_until job_state "$id" RUNNING
 finish
 claim 'a job that others cancel gives 4' ended_with 4
 
+# --- on a terminal ---
+if command -v script >/dev/null; then
+    # script passes the end of its input on, and the terminal would echo that; so its input never ends.
+    mkfifo never
+    exec 8<>never
+    TERM=xterm timeout 20 script -qfec "timeout -s INT 2 '$leat' submit '$jobs/endless.so' -- drop" /dev/null \
+        <&8 >screen 2>&1
+    drawn() { grep -qE 'records  .*/s  [0-9]+ s  [0-9]+/[0-9]+ tasks  back-pressure' screen; }
+    claim 'a terminal gets a progress line' drawn
+    claim 'which is erased before the last line' grep -qE 'K.*CANCELED after' <(tail -n 1 screen)
+    TERM=xterm timeout 20 script -qfec "'$leat' submit '$remote' -- arguments x" /dev/null <&8 >screen 2>&1
+    claim 'results have rows of their own' grep -qE '(^|K)\[arguments\]\[x\]' screen
+fi
+
+# --- libraries beside the job file ---
+if command -v "${CC:-cc}" >/dev/null; then
+    mkdir -p beside
+    echo 'int seven(void); int seven(void) { return 7; }' >seven.c
+    echo '#include <leat/leat.h>
+int seven(void);
+LEAT_JOB(env, argc, argv) { leat_print(leat_sequence(env, seven(), 7)); }' >uses_seven.c
+    built() {
+        "${CC:-cc}" -shared -fPIC -o beside/libseven.so seven.c &&
+            "$leat" build uses_seven.c -o beside/job.so -- -Lbeside -lseven '-Wl,-rpath,$ORIGIN'
+    }
+    if built >/dev/null 2>&1; then
+        leat_run submit beside/job.so
+        claim 'a library beside the job file comes along' out_is 7
+    fi
+fi
+
 # --- losses ---
 in_background "$jobs/endless.so" -- drop
 wait_until eval '! none_runs'
