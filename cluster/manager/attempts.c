@@ -155,9 +155,9 @@ static void note_failure(leati_manager *manager, leati_managed_job *job,
         if (!strcmp(job->failures[i].text, fault->text))
             return;
     bool root = at == 0 || (job->failures[0].consequence && !fault->consequence);
-    leati_managed_log(manager, job, LEAT_LOG_WARN, "%s%s%s%s", fault->text,
-                      fault->worker ? " (" : "", fault->worker ? fault->worker : "",
-                      fault->worker ? ")" : "");
+    bool named = !fault->worker || strstr(fault->text, fault->worker);
+    leati_managed_log(manager, job, LEAT_LOG_WARN, "%s%s%s", named ? "" : fault->worker,
+                      named ? "" : ": ", fault->text);
     if (root && at > 0) {
         uint32_t kept = at < LEATI_FAILURES_KEPT ? at : LEATI_FAILURES_KEPT - 1;
         memmove(&job->failures[1], &job->failures[0], kept * sizeof job->failures[0]);

@@ -54,7 +54,7 @@ typedef struct leati_member {
     bool local;                // a child of this process
     char crash[400];           // what its last words (CRASH) were: 'signal 11 (SIGSEGV) in …'
     uint64_t crash_attempt;    // the attempt whose task it was in, or 0
-    struct leati_member *next; // by registration
+    struct leati_member *next; // by index, then by registration
 } leati_member;
 
 typedef struct leati_task_view { // of each task of the newest attempt

@@ -118,10 +118,12 @@ static leat_err register_member(leati_peer *peer, const leati_msg_register *said
         leati_free(manager->allocator, member);
         return err;
     }
-    leati_member **last = &manager->members;
-    while (*last)
-        last = &(*last)->next;
-    *last = member;
+    // In the order of their indices; those that have none come last, by registration.
+    leati_member **at = &manager->members;
+    while (*at && (member->index == 0 || ((*at)->index != 0 && (*at)->index <= member->index)))
+        at = &(*at)->next;
+    member->next = *at;
+    *at = member;
     peer->member = member;
     leati_manager_log(manager, LEAT_LOG_INFO, "%s has registered: %u slot%s, data at %s",
                       member->name, member->slots, member->slots == 1 ? "" : "s",

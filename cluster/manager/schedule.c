@@ -21,7 +21,7 @@ typedef struct candidate {
 typedef struct plan {
     const leat_allocator *allocator;
     leati_managed_job *job;
-    candidate *candidates; // by registration
+    candidate *candidates; // as the list of members
     uint32_t candidate_count, participant_count;
     uint32_t *process_of_slot;
     uint32_t *process_of; // of each task
@@ -54,15 +54,14 @@ static void add_up(const leati_manager *manager, supply *all, supply *largest)
 
 // --- placing ---
 
-// The candidate with the most free slots; of those that have as many, the one of the lowest index,
-// then the one that has registered first.
+// The candidate with the most free slots; of those that have as many, the first in the list, which
+// is in the order of indices and registration.
 static candidate *pick(plan *p)
 {
     candidate *best = NULL;
     for (uint32_t i = 0; i < p->candidate_count; i++) {
         candidate *c = &p->candidates[i];
-        if (c->free > 0 && (!best || c->free > best->free ||
-                            (c->free == best->free && c->member->index < best->member->index)))
+        if (c->free > 0 && (!best || c->free > best->free))
             best = c;
     }
     return best;
