@@ -105,7 +105,7 @@ static leat_err on_ask(leati_taskmanager *tm, uint32_t kind, const leati_msg_ask
     if (attempt && kind == LEATI_MESSAGE_ASK)
         leati_attempt_asked(attempt, message);
     else if (attempt)
-        leati_attempt_answered(attempt, message);
+        err = leati_attempt_answered(attempt, message);
     else if (kind == LEATI_MESSAGE_ASK)
         // The asker's tasks are told to stop as well; it need not wait until then.
         err = leati_control_send(tm, tm->session, LEATI_MESSAGE_ANSWER, LEAT_TYPE(leati_msg_ask),
