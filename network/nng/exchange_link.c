@@ -295,19 +295,22 @@ static bool has_gone_well(leati_link *link)
     return well;
 }
 
-static void drain(leati_end *end, leati_exchange_peer *peer)
+// Waits until the end has sent all that it has. False when there is no progress for too long.
+static bool drain(leati_end *end, leati_exchange_peer *peer)
 {
+    bool in_time = true;
     pthread_mutex_lock(&peer->lock);
     uint32_t progress = end->progress;
     int64_t until_ns = leati_clock_ns() + LEATI_DRAIN_MS * INT64_C(1000000);
-    while (end->state != LEATI_END_DEAD && (!end->finished || end->writing) &&
-           await_peer(peer, until_ns)) {
+    while (in_time && end->state != LEATI_END_DEAD && !end->finished) {
+        in_time = await_peer(peer, until_ns);
         if (end->progress == progress)
             continue;
         progress = end->progress;
         until_ns = leati_clock_ns() + LEATI_DRAIN_MS * INT64_C(1000000);
     }
     pthread_mutex_unlock(&peer->lock);
+    return in_time;
 }
 
 // Takes the end from its peer. Nobody can come upon it then but those that hold it already.
@@ -371,10 +374,10 @@ void leati_exchange_close(leati_link **link)
         return;
     *link = NULL;
     leati_end *end;
-    if (has_gone_well(gone))
-        for (end = gone->ends; end; end = end->next_of_link)
-            if (registered_with(end) && end->sends)
-                drain(end, registered_with(end));
+    bool drains = has_gone_well(gone);
+    for (end = gone->ends; drains && end; end = end->next_of_link)
+        if (registered_with(end) && end->sends)
+            drains = drain(end, registered_with(end));
     pthread_mutex_lock(&gone->lock);
     gone->closing = true;
     while (gone->calls > 0)

@@ -83,6 +83,23 @@ static bool job_is_over(job *self, bool *failure)
     return true;
 }
 
+static void *close_share(void *arg)
+{
+    share_close(arg);
+    return NULL;
+}
+
+// At the same time, as processes do: one that has something left to send waits for the other to
+// take it, or to close.
+static void close_shares(job *self)
+{
+    pthread_t threads[NODES];
+    for (uint32_t i = 0; i < NODES; i++)
+        FLOW_CHECK(pthread_create(&threads[i], NULL, close_share, &self->shares[i]) == 0);
+    for (uint32_t i = 0; i < NODES; i++)
+        pthread_join(threads[i], NULL);
+}
+
 static void end_job(job *self, bool disturbed)
 {
     bool failure;
@@ -103,9 +120,7 @@ static void end_job(job *self, bool disturbed)
             flow_cancel(&self->flows[i]);
     for (uint32_t i = 0; i < self->flow_count; i++)
         flow_join(&self->flows[i]);
-    uint32_t first = below(NODES);
-    for (uint32_t i = 0; i < NODES; i++)
-        share_close(&self->shares[(first + i) % NODES]);
+    close_shares(self);
     for (uint32_t i = 0; i < self->flow_count; i++)
         flow_fini(&self->flows[i]);
 }
