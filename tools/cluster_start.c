@@ -116,6 +116,9 @@ static int set_files(const starting *s, posix_spawn_file_actions_t *files)
             posix_spawn_file_actions_addopen(files, 1, s->log, O_WRONLY | O_CREAT | O_APPEND, 0644);
     if (!error)
         error = posix_spawn_file_actions_adddup2(files, 1, 2);
+    // Whatever else is open here, a pipe of a script say, is not for a daemon to keep open.
+    if (!error)
+        error = posix_spawn_file_actions_addclosefrom_np(files, 3);
     // Not to keep a file system of the user's busy, or lose its folder.
     return error ? error : posix_spawn_file_actions_addchdir_np(files, s->local->folder);
 }

@@ -31,10 +31,14 @@ claim 'a misspelt setting starts nothing' refused 2 'taskmanager.slotz' 'taskman
 leat_run cluster stop -m 127.0.0.1:1
 claim '-m cannot be stopped' refused 2 '-m'
 
+exec 7<>"$work/open"
 leat_run cluster start -w 2
+exec 7<&-
 claim 'start prints the address and what there is' grep -qxE \
     'cluster "default" is running at 127\.0\.0\.1:[0-9]+: 2 task managers, 2 slots' "$work/out"
 leat_run cluster status --json
+inherits() { ! find -L "/proc/$(state .pid)/fd" -samefile "$work/open" 2>/dev/null | grep -q .; }
+claim 'what was open where it was started is not open in it' inherits
 claim 'it can take jobs then' json_has '.taskmanagers == 2 and .slots_total == 2 and .slots_free == 2'
 leat_run cluster status
 claim 'status shows its task managers' out_has 'taskmanager 2 ('
