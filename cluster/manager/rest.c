@@ -38,6 +38,7 @@ static void request_completed(void *user, struct MHD_Connection *connection, voi
                               enum MHD_RequestTerminationCode code)
 {
     leati_request *request = *state;
+    leati_rest_guard_request(connection, false);
     if (!request)
         return;
     leati_rest_body_drop(request);
@@ -106,6 +107,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection,
 {
     leati_request *request = *state;
     if (!request) {
+        leati_rest_guard_request(connection, true);
         request = request_create(user, connection);
         *state = request;
         if (!request)
@@ -192,6 +194,19 @@ static leat_err listen_at(leati_manager *manager, int *listener, char *why, size
     return LEAT_EIO;
 }
 
+static struct MHD_Daemon *start_daemon(leati_rest *rest, int listener)
+{
+    return MHD_start_daemon(MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD |
+                                MHD_USE_POLL | MHD_USE_ITC | MHD_USE_ERROR_LOG,
+                            0, NULL, NULL, on_request, rest, MHD_OPTION_EXTERNAL_LOGGER,
+                            log_library, rest, MHD_OPTION_LISTEN_SOCKET, listener,
+                            MHD_OPTION_NOTIFY_COMPLETED, request_completed, rest,
+                            MHD_OPTION_NOTIFY_CONNECTION, leati_rest_guard_connection, rest,
+                            MHD_OPTION_CONNECTION_LIMIT, (unsigned)LEATI_REST_CONNECTIONS,
+                            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)LEATI_REST_TIMEOUT_S,
+                            MHD_OPTION_THREAD_STACK_SIZE, (size_t)LEATI_REST_STACK, MHD_OPTION_END);
+}
+
 leat_err leati_rest_start(leati_manager *manager, leati_rest **rest, char *why, size_t why_size)
 {
     int listener;
@@ -199,29 +214,28 @@ leat_err leati_rest_start(leati_manager *manager, leati_rest **rest, char *why, 
     if (err != LEAT_OK)
         return err;
     leati_rest *made = leati_calloc(manager->allocator, 1, sizeof *made);
-    if (!made) {
-        close(listener);
-        snprintf(why, why_size, "%s", leat_err_message(LEAT_ENOMEM));
-        return LEAT_ENOMEM;
-    }
+    err = LEAT_ENOMEM;
+    if (!made)
+        goto no_memory;
     made->manager = manager;
     note_address(manager, listener);
-    made->daemon = MHD_start_daemon(
-        MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL |
-            MHD_USE_ITC | MHD_USE_ERROR_LOG,
-        0, NULL, NULL, on_request, made, MHD_OPTION_EXTERNAL_LOGGER, log_library, made,
-        MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_NOTIFY_COMPLETED, request_completed, made,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)LEATI_REST_CONNECTIONS,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)LEATI_REST_TIMEOUT_S, MHD_OPTION_THREAD_STACK_SIZE,
-        (size_t)LEATI_REST_STACK, MHD_OPTION_END);
-    if (!made->daemon) {
-        close(listener);
-        leati_free(manager->allocator, made);
-        snprintf(why, why_size, "the HTTP server does not start");
-        return LEAT_ETHREAD;
+    err = leati_rest_guard_start(made);
+    if (err != LEAT_OK)
+        goto no_guard;
+    made->daemon = start_daemon(made, listener);
+    if (made->daemon) {
+        *rest = made;
+        return LEAT_OK;
     }
-    *rest = made;
-    return LEAT_OK;
+    err = LEAT_ETHREAD;
+    leati_rest_guard_stop(made);
+    pthread_mutex_destroy(&made->guard_lock);
+no_guard:
+    leati_free(manager->allocator, made);
+no_memory:
+    close(listener);
+    snprintf(why, why_size, "the HTTP server does not start: %s", leat_err_message(err));
+    return err;
 }
 
 void leati_rest_stop(leati_rest **rest)
@@ -234,6 +248,8 @@ void leati_rest_stop(leati_rest **rest)
     gone->stopping = true;
     pthread_cond_broadcast(&gone->manager->changed);
     pthread_mutex_unlock(&gone->manager->lock);
+    leati_rest_guard_stop(gone);
     MHD_stop_daemon(gone->daemon); // waits for all its threads, and closes the listener
+    pthread_mutex_destroy(&gone->guard_lock);
     leati_free(gone->manager->allocator, gone);
 }

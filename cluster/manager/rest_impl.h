@@ -12,12 +12,14 @@
 
 #include <microhttpd.h>
 
+#include "base/thread.h"
 #include "cluster/manager/view.h"
 
 enum {
     LEATI_REST_CONNECTIONS = 1024,
     LEATI_REST_STACK = 512 << 10,
-    LEATI_REST_TIMEOUT_S = 30,
+    LEATI_REST_TIMEOUT_S = 30,     // of silence
+    LEATI_REST_HEADERS_MS = 60000, // for the headers of a request to come
     LEATI_REST_WAIT_MAX_MS = 30000,
     LEATI_REST_ATTACHED_WAIT_MAX_MS = 5000, // so that a waiting client is heard of often enough
     LEATI_REST_JSON_MAX = 16 << 20,
@@ -64,11 +66,30 @@ struct leati_request {
     char temporary[560];
 };
 
+typedef struct leati_rest_guest leati_rest_guest; // a connection, to the guard
+
 struct leati_rest {
     leati_manager *manager;
     struct MHD_Daemon *daemon;
     bool stopping; // under the manager's lock
+    pthread_t guard;
+    leati_parker guard_parker;
+    _Atomic bool guard_ends;
+    pthread_mutex_t guard_lock; // the innermost of all
+    leati_rest_guest *guests;   // under guard_lock
 };
+
+// --- rest_guard.c ---
+
+LEAT_MUST_USE leat_err leati_rest_guard_start(leati_rest *rest); // LEAT_ETHREAD
+void leati_rest_guard_stop(leati_rest *rest);
+// MHD_OPTION_NOTIFY_CONNECTION.
+void leati_rest_guard_connection(void *user, struct MHD_Connection *connection, void **context,
+                                 enum MHD_ConnectionNotificationCode code);
+// The headers of a request are there; its answer has been sent.
+void leati_rest_guard_request(struct MHD_Connection *connection, bool begins);
+// Shuts down what has owed a request for too long; how many. For the guard's thread, and tests.
+uint32_t leati_rest_guard_sweep(leati_rest *rest, int64_t now_ns);
 
 // --- rest_request.c ---
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The REST interface as a server: paths, methods, bodies, waiting, and clients that misbehave.
+#include "cluster/manager/rest_impl.h"
 #include "tests/cluster/rest_fixture.h"
 
 #define ID  "0123456789abcdef0123456789abcdef"
@@ -205,6 +206,18 @@ Test(rest, waits_for_another_state)
     stop(f);
 }
 
+// Until a waiting client has been heard of.
+static void wait_for_reads(fixture *f)
+{
+    pthread_mutex_lock(&f->manager.lock);
+    while (f->reads == 0) {
+        pthread_mutex_unlock(&f->manager.lock);
+        usleep(1000);
+        pthread_mutex_lock(&f->manager.lock);
+    }
+    pthread_mutex_unlock(&f->manager.lock);
+}
+
 Test(rest, stops_while_somebody_waits)
 {
     fixture *f = start_with(0);
@@ -218,14 +231,7 @@ Test(rest, stops_while_somebody_waits)
         snprintf(text, sizeof text, "GET /jobs/0123/%s HTTP/1.1\r\nHost: here\r\n\r\n", paths[i]);
         send_text(fds[i], text);
     }
-    // The last one waits already.
-    pthread_mutex_lock(&f->manager.lock);
-    while (f->reads == 0) {
-        pthread_mutex_unlock(&f->manager.lock);
-        usleep(1000);
-        pthread_mutex_lock(&f->manager.lock);
-    }
-    pthread_mutex_unlock(&f->manager.lock);
+    wait_for_reads(f); // the last one waits already
     stop(f);
     for (int i = 0; i < 3; i++) {
         reply r = receive(fds[i], true);
@@ -350,6 +356,38 @@ Test(rest, serves_others_beside_many_slow_clients)
         cr_assert(status_of(get(f, "/health")) == 200);
     for (int i = 0; i < 200; i++)
         close(fds[i]);
+    stop(f);
+}
+
+// A client that goes on sending headers is not silent, so the library would let it.
+Test(rest, closes_connections_whose_headers_do_not_end)
+{
+    fixture *f = start_with(0);
+    int slow = dial(f), idle = dial(f), waiting = dial(f);
+    add_job(f, ID, "waiting");
+    send_text(slow, "GET /health HTTP/1.1\r\nX-One: 1\r\n");
+    send_text(idle, "GET /health HTTP/1.1\r\nHost: here\r\n\r\n");
+    reply r = receive(idle, true);
+    cr_assert(r.status == 200);
+    done(&r);
+    send_text(waiting, "GET /jobs/0123/output?wait=30000&attached=1 HTTP/1.1\r\nHost: h\r\n\r\n");
+    wait_for_reads(f);
+    cr_assert(leati_rest_guard_sweep(f->rest, leati_clock_ns()) == 0);
+    // A minute later. What is being served may take its time.
+    int64_t later_ns = leati_clock_ns() + (LEATI_REST_HEADERS_MS + 1) * INT64_C(1000000);
+    char byte;
+    for (int i = 0; i < 2; i++)
+        while (recv(i ? idle : slow, &byte, 1, MSG_DONTWAIT) < 0) {
+            (void)leati_rest_guard_sweep(f->rest, later_ns);
+            usleep(1000);
+        }
+    set_phase(f, f->manager.jobs, LEATI_PHASE_FINISHED);
+    r = receive(waiting, true);
+    cr_assert(r.status == 200);
+    done(&r);
+    close(slow);
+    close(idle);
+    close(waiting);
     stop(f);
 }
 
