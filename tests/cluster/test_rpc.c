@@ -362,7 +362,7 @@ Test(rpc, who_does_not_fit_is_refused_and_the_server_goes_on)
         leati_rpc_options options =
             options_of(leati_rpc_server_address(server), "an old one", &at_client);
         seen_init(&at_client);
-        strcpy(options.hello.version, "0.0.1-old");
+        snprintf(options.hello.version, sizeof options.hello.version, "%s", "0.0.1-old");
         cr_assert_eq(leati_rpc_dial(&options, &client, why, sizeof why), LEAT_OK);
         await(&at_client, &at_client.closed, 1);
         cr_assert_eq(at_client.err, LEAT_EABI);

@@ -7,7 +7,7 @@ typedef void change(leati_hello *hello);
 
 static void other_version(leati_hello *hello)
 {
-    strcpy(hello->version, "0.0.1-other");
+    snprintf(hello->version, sizeof hello->version, "%s", "0.0.1-other");
 }
 
 static void other_abi(leati_hello *hello)
@@ -17,12 +17,12 @@ static void other_abi(leati_hello *hello)
 
 static void other_purpose(leati_hello *hello)
 {
-    strcpy(hello->purpose, "control");
+    snprintf(hello->purpose, sizeof hello->purpose, "%s", "control");
 }
 
 static void other_cluster(leati_hello *hello)
 {
-    strcpy(hello->cluster, "green");
+    snprintf(hello->cluster, sizeof hello->cluster, "%s", "green");
 }
 
 static void other_segments(leati_hello *hello)
