@@ -67,7 +67,6 @@ static void reap_wires(leati_exchange *exchange)
         *link = wire->next;
         wire->next = over;
         over = wire;
-        exchange->wire_count--;
     }
     if (!over)
         return;

@@ -249,7 +249,6 @@ struct leati_exchange {
     bool stopping, poked;
     leati_exchange_peer *peers; // only the housekeeper takes peers out
     leati_wire *wires;
-    uint32_t wire_count;
 
     _Atomic uint32_t open_wires, channels;
     _Atomic uint64_t bytes_in, bytes_out, frames_in, frames_out;

@@ -188,7 +188,6 @@ leati_wire *leati_wire_create(leati_exchange *exchange, leati_exchange_peer *dia
     if (!stopping) {
         wire->next = exchange->wires;
         exchange->wires = wire;
-        exchange->wire_count++;
     }
     pthread_mutex_unlock(&exchange->lock);
     if (stopping) {
