@@ -84,6 +84,32 @@ done
 leat_run run "$jobs/iterate.so" -- none
 claim 'iterate: a wrong argument is refused' refused 3 'usage: iterate.so'
 
+# --- countries, shares ---
+
+printf 'fi Finland\nno Norway\nse Sweden and more\n' >"$work/countries.txt"
+printf 'no\nxx\nfi\nse\n' >"$work/codes"
+for p in 1 3; do
+    run_sorted run -p "$p" --file countries="$work/countries.txt" "$jobs/countries.so" -- "$work/codes"
+    claim "countries: codes become names at parallelism $p" succeeded $'Finland\nNorway\nSweden and more\nxx'
+done
+leat_run run "$jobs/countries.so" -- "$work/codes"
+claim 'countries: without the file the job fails, and says how to name it' \
+    err_has 'there is no cached file "countries": the job has none'
+leat_run run --file countries="$work/none" "$jobs/countries.so" -- "$work/codes"
+claim 'countries: a file that is not there keeps the job from starting' \
+    err_has "the cached file \"countries\" cannot be found at $work/none"
+leat_run run --file countries "$jobs/countries.so" -- "$work/codes"
+claim 'countries: a file needs a name and a path' refused 2 'name=path is wanted'
+
+printf 'name,amount\na,1\nb,2.5\nc,1.5\n' >"$work/amounts.csv"
+for p in 1 3; do
+    run_sorted run -p "$p" "$jobs/shares.so" -- "$work/amounts.csv"
+    claim "shares: each line is divided by the sum of all at parallelism $p" succeeded $'a\t20\nb\t50\nc\t30'
+done
+"$leat" plan -p 2 "$jobs/shares.so" -- "$work/amounts.csv" >"$work/out" 2>"$work/err"
+claim 'shares: the plan shows the variable' grep -q 'broadcast variable total' "$work/out"
+claim 'shares: and that the lines wait for it' grep -q 'read when complete' "$work/out"
+
 # --- custom_source_sink ---
 
 leat_run run "$jobs/custom_source_sink.so" -- 3 20 "$work/ticks.txt"
