@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the tests of clusters share beside lib.sh: a place of their own for the state, and an end that leaves nothing
 # running whatever happens. Sourced after lib.sh.
+# shellcheck disable=SC2154 # which sets work and leat
 export XDG_STATE_HOME=$work/state
 unset http_proxy HTTP_PROXY
 cluster_end() {

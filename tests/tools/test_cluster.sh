@@ -121,7 +121,8 @@ claim 'only logs are left' test -z "$(find "$folder" -mindepth 1 ! -name '*.log*
 first=$!
 leat_run cluster start -w 1
 wait "$first"
-once() { [ "$(cat "$work/one" "$work/out" | grep -c 'is running at')" = 1 ] && [ "$(cat "$work/one" "$work/out" | grep -c 'running already')" = 1 ]; }
+said() { cat "$work/one" "$work/out" | grep -c "$1"; }
+once() { [ "$(said 'is running at')" = 1 ] && [ "$(said 'running already')" = 1 ]; }
 claim 'of two starts at once the second finds the first' once
 leat_run cluster stop
 done_testing

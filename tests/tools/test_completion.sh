@@ -29,9 +29,8 @@ bash_offers() {
     claim "bash: $1" test "$2" = "$got"
 }
 claim 'the function is registered' eval 'complete -p leat | grep -q -- "-F _leat"'
-bash_offers 'verbs' \
-    'build|cancel|cluster|config|help|jobmanager|list|logs|metrics|new|plan|run|status|submit|taskmanager|version|why|' \
-    leat ''
+verbs='build|cancel|cluster|config|help|jobmanager|list|logs|metrics|new|plan|run|status|submit|taskmanager|version|why|'
+bash_offers 'verbs' "$verbs" leat ''
 bash_offers 'the beginning of a verb' 'plan|' leat p
 bash_offers 'options of the verb' '--parallelism|' leat run --p
 bash_offers 'only those of the verb' '--output|' leat build --o
@@ -71,8 +70,8 @@ TEXT
         got=$(zsh -f "$work/zsh" "$completions/_leat" "${@:3}" 2>&1)
         claim "zsh: $1" test "$2" = "$got"
     }
-    zsh_offers 'verbs' 'run|plan|new|build|cluster|submit|list|status|why|cancel|logs|metrics|config|jobmanager|taskmanager|version|help|' \
-        leat ''
+    verbs='run|plan|new|build|cluster|submit|list|status|why|cancel|logs|metrics|config|jobmanager|taskmanager|'
+    zsh_offers 'verbs' "${verbs}version|help|" leat ''
     zsh_offers 'options of the verb' '--set|--stats|' leat run --s
     zsh_offers 'a key' 'workers=|' leat run -D wor
     zsh_offers 'a value' 'chaining=true|' leat run -D chaining=t

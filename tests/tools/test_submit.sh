@@ -39,7 +39,8 @@ claim 'a job that fails gives 1' ended_with 1
 claim 'and its reason' err_has 'job failed: '
 claim 'which names operator and text' grep -q 'unlucky.*seven is unlucky' err
 leat_run submit "$remote" -- wide
-claim 'long output arrives whole' test "$(sort -n out | awk '{ s += $1 } END { printf "%d %.0f", NR, s }')" = '200000 20000100000'
+summed() { awk '{ s += $1 } END { printf "%d %.0f", NR, s }' out; }
+claim 'long output arrives whole' test "$(summed)" = '200000 20000100000'
 slow() { "$leat" submit "$remote" -- wide 2>err | { sleep 1; sort -n; } | tail -n 1 | grep -qx 200000; }
 claim 'also to a slow reader' slow
 head_of() {
@@ -196,6 +197,7 @@ int seven(void);
 LEAT_JOB(env, argc, argv) { leat_print(leat_sequence(env, seven(), 7)); }' >uses_seven.c
     built() {
         "${CC:-cc}" -shared -fPIC -o beside/libseven.so seven.c &&
+            # shellcheck disable=SC2016 # the loader expands it
             "$leat" build uses_seven.c -o beside/job.so -- -Lbeside -lseven '-Wl,-rpath,$ORIGIN'
     }
     if built >/dev/null 2>&1; then
