@@ -29,8 +29,8 @@ bash_offers() {
     claim "bash: $1" test "$2" = "$got"
 }
 claim 'the function is registered' eval 'complete -p leat | grep -q -- "-F _leat"'
-verbs='build|cancel|cluster|config|help|jobmanager|list|logs|metrics|new|plan|run|status|submit|taskmanager|version|why|'
-bash_offers 'verbs' "$verbs" leat ''
+verbs='build|cancel|cluster|config|help|jobmanager|list|logs|metrics|new|plan|run|status|submit|taskmanager|'
+bash_offers 'verbs' "${verbs}version|why|" leat ''
 bash_offers 'the beginning of a verb' 'plan|' leat p
 bash_offers 'options of the verb' '--parallelism|' leat run --p
 bash_offers 'only those of the verb' '--output|' leat build --o

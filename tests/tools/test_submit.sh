@@ -195,9 +195,9 @@ if command -v "${CC:-cc}" >/dev/null; then
     echo '#include <leat/leat.h>
 int seven(void);
 LEAT_JOB(env, argc, argv) { leat_print(leat_sequence(env, seven(), 7)); }' >uses_seven.c
+    # shellcheck disable=SC2016 # the loader expands it
     built() {
         "${CC:-cc}" -shared -fPIC -o beside/libseven.so seven.c &&
-            # shellcheck disable=SC2016 # the loader expands it
             "$leat" build uses_seven.c -o beside/job.so -- -Lbeside -lseven '-Wl,-rpath,$ORIGIN'
     }
     if built >/dev/null 2>&1; then
