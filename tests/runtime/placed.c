@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "graph/job_graph.h"
+#include "runtime/execution.h"
 
 // --- hooks ---
 
@@ -89,6 +90,9 @@ static leat_err start_process(placed_run *run, uint32_t i, const uint32_t *proce
         snprintf(run->failure_text, sizeof run->failure_text, "%s", why);
         return err;
     }
+    if (!run->net)
+        run->net =
+            fake_net_create(run->count, (uint32_t)leati_global_pool_segment_size(p->runtime->pool));
     leati_placement placement = {
         .attempt = 77,
         .number = 3,
@@ -124,7 +128,6 @@ leat_err placed_start(placed_run *run, uint32_t processes, const uint32_t *proce
     *run = (placed_run){.count = processes, .failure_vertex = UINT32_MAX};
     pthread_mutex_init(&run->lock, NULL);
     pthread_cond_init(&run->changed, NULL);
-    run->net = fake_net_create(processes);
     leat_err err = LEAT_OK;
     for (uint32_t i = 0; i < processes && !err; i++) {
         placed_process *p = &run->processes[i];

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs that are spread over "processes" of this one: each has its own environment, runtime and
-// placed job; a transport joins them that copies segments from one to the other, and what a job
-// manager would do about them is done here.
+// placed job; a transport joins them, and what a job manager would do about them is done here.
+//
+// There are two nets. That of placed_net.c copies segments from one process to the other; that of
+// tests/network/nng/placed_wires.c has the exchanges that task managers have. A program is linked
+// with one of them.
 #ifndef TESTS_RUNTIME_PLACED_H
 #define TESTS_RUNTIME_PLACED_H
 
@@ -18,7 +21,7 @@ enum { PROCESSES_MOST = 4, STAGES_MOST = 4096 };
 typedef struct fake_net fake_net;
 
 // `segment_size` is that of all runtimes.
-fake_net *fake_net_create(uint32_t processes);
+fake_net *fake_net_create(uint32_t processes, uint32_t segment_size);
 // All links must be closed.
 void fake_net_destroy(fake_net *net);
 leati_transport *fake_net_transport(fake_net *net, uint32_t process);

@@ -283,7 +283,7 @@ static void net_close(leati_link **link)
 
 // --- the net ---
 
-fake_net *fake_net_create(uint32_t processes)
+fake_net *fake_net_create(uint32_t processes, uint32_t segment_size)
 {
     fake_net *net = calloc(1, sizeof *net);
     if (!net)
@@ -306,6 +306,8 @@ fake_net *fake_net_create(uint32_t processes)
 
 void fake_net_destroy(fake_net *net)
 {
+    if (!net)
+        return;
     pthread_mutex_destroy(&net->lock);
     pthread_mutex_destroy(&net->wake_lock);
     pthread_cond_destroy(&net->woken);
