@@ -55,7 +55,9 @@ claim 'all its tasks run' wait_until all_running "$id"
 leat_do 20 status "${id:0:8}"
 claim 'an id may be shortened' out_has 'a job that lasts'
 leat_do 20 status "${id:0:8}zz"
-claim 'one that is none is refused' ended_with 1
+claim 'one that is none is refused' refused 2 zz
+leat_do 20 status "00000000"
+claim 'and so is one that no job has' refused 1 00000000
 leat_do 20 cancel "$id"
 claim 'an unbounded job is cancelled' ended_with 0
 claim 'and is CANCELED' ends_as "$id" CANCELED
@@ -99,5 +101,5 @@ nothing_left() { [ -z "$(ours)" ]; }
 claim 'no process is left' wait_until nothing_left
 claim 'nor any state' test ! -e "$XDG_STATE_HOME/leat/default/cluster.json"
 leat_do 20 cluster stop
-claim 'stopping again says that there is none' test "$status" -ne 0
+claim 'stopping again says that there is none' out_has 'was not running'
 done_testing

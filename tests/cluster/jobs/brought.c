@@ -52,5 +52,6 @@ static int look(leat_ctx *ctx, const void *in, void *out)
 LEAT_JOB(env, argc, argv)
 {
     leat_stream *numbers = leat_generate(env, make, 3, 0, LEAT_SCALAR(LEAT_I64));
-    leat_print(leat_map(leat_rebalance(numbers), look, LEAT_SCALAR(LEAT_STR)));
+    leat_stream *looked = leat_map(leat_rebalance(numbers), look, LEAT_SCALAR(LEAT_STR));
+    leat_parallelism(leat_print(looked), 1);
 }

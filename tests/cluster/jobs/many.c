@@ -44,7 +44,8 @@ static void sums(leat_env *env, int64_t records, double rate)
 {
     leat_stream *numbers = leat_generate(env, make, records, rate, LEAT_TYPE(sum));
     leat_stream *counted = leat_name(leat_filter(numbers, count), "count");
-    leat_print(leat_final_only(leat_reduce(leat_key_by(counted, "digit"), add)));
+    leat_stream *added = leat_final_only(leat_reduce(leat_key_by(counted, "digit"), add));
+    leat_parallelism(leat_print(added), 1);
 }
 
 // --- operators that do harm ---
