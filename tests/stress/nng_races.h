@@ -4,7 +4,8 @@
 #ifndef TESTS_STRESS_NNG_RACES_H
 #define TESTS_STRESS_NNG_RACES_H
 
-const char *__tsan_default_suppressions(void);
+// ThreadSanitizer, which is a shared library, looks for it by its name.
+__attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 
 const char *__tsan_default_suppressions(void)
 {
