@@ -23,6 +23,8 @@ const char *leati_nng_text(int error)
         return "the address is in use";
     case NNG_EADDRINVAL:
         return "there is no such address";
+    case NNG_EAGAIN: // of looking a name up
+        return "the name of the host cannot be looked up now";
     case NNG_EUNREACHABLE:
         return "the host cannot be reached";
     case NNG_ENOFILES:
@@ -53,11 +55,10 @@ leat_err leati_nng_error(int error)
 
 static bool is_port(const char *text, long lowest)
 {
-    char *end;
     size_t digits = strspn(text, "0123456789");
     if (digits == 0 || digits > 5 || text[digits])
         return false;
-    long port = strtol(text, &end, 10);
+    long port = strtol(text, NULL, 10);
     return port >= lowest && port <= 65535;
 }
 
@@ -67,7 +68,9 @@ leat_err leati_address_check(const char *address, long lowest, char *why, size_t
     if (address && strlen(address) < LEATI_ADDRESS_SIZE) {
         if (strncmp(address, "ipc://", 6) == 0 && address[6])
             return LEAT_OK;
-        if (strncmp(address, "tcp://", 6) == 0 && port > address + 6 && is_port(port + 1, lowest))
+        // Of a user, a path and so on nng would make something else.
+        if (strncmp(address, "tcp://", 6) == 0 && port > address + 6 &&
+            !strpbrk(address + 6, "/@?# ") && is_port(port + 1, lowest))
             return LEAT_OK;
     }
     snprintf(why, why_size,

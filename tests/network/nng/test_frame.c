@@ -134,15 +134,27 @@ Test(frame, addresses_are_tcp_with_a_port_or_ipc_with_a_path)
     static const struct {
         char address[32];
         bool dial, listen;
-    } cases[] = {{"tcp://127.0.0.1:4711", true, true},  {"tcp://127.0.0.1:0", false, true},
-                 {"tcp://host:65535", true, true},      {"tcp://[::1]:80", true, true},
-                 {"ipc:///tmp/x", true, true},          {"tcp://host", false, false},
-                 {"tcp://host:", false, false},         {"tcp://host:65536", false, false},
-                 {"tcp://host:-1", false, false},       {"tcp://host:80x", false, false},
-                 {"tcp://:80", false, false},           {"ipc://", false, false},
-                 {"127.0.0.1:80", false, false},        {"ws://host:80", false, false},
-                 {"tls+tcp://host:80", false, false},   {"", false, false},
-                 {"tcp://host:999999999", false, false}};
+    } cases[] = {{"tcp://127.0.0.1:4711", true, true},
+                 {"tcp://127.0.0.1:0", false, true},
+                 {"tcp://host:65535", true, true},
+                 {"tcp://[::1]:80", true, true},
+                 {"ipc:///tmp/x", true, true},
+                 {"tcp://host", false, false},
+                 {"tcp://host:", false, false},
+                 {"tcp://host:65536", false, false},
+                 {"tcp://host:-1", false, false},
+                 {"tcp://host:80x", false, false},
+                 {"tcp://:80", false, false},
+                 {"ipc://", false, false},
+                 {"127.0.0.1:80", false, false},
+                 {"ws://host:80", false, false},
+                 {"tls+tcp://host:80", false, false},
+                 {"", false, false},
+                 {"tcp://host:999999999", false, false},
+                 {"tcp://me@host:80", false, false},
+                 {"tcp://host/a:80", false, false},
+                 {"tcp://ho st:80", false, false},
+                 {":", false, false}};
     char why[512];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         bool dial = leati_address_check(cases[i].address, 1, why, sizeof why) == LEAT_OK;
