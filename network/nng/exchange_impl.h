@@ -95,6 +95,7 @@ struct leati_end {
     bool reading;        // the reader fills a segment of it, or is inside its channel
     bool closing;        // close waits for it
     bool opened;         // it has a stream number
+    bool ending;         // sender: the end of the partition is in the send under way, or was sent
     bool finished;       // the end of the partition was sent, or has come
     bool broken;         // receiver: a frame was wrong; what comes is thrown away
     bool refused;        // receiver: the sender has closed

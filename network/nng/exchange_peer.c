@@ -245,8 +245,8 @@ static leati_link *detach(leati_exchange_peer *peer)
         end->state = LEATI_END_DEAD;
         leati_end_remove(peer, end, LEATI_LIST_READY);
         leati_end_remove(peer, end, LEATI_LIST_UNOPENED);
-        // What a finished sender has sent is the receiver's to miss.
-        if (!end->finished && !end->closing && leati_link_claim(end->link)) {
+        // What a sender has sent to its end is the receiver's to miss.
+        if (!end->finished && !end->ending && !end->closing && leati_link_claim(end->link)) {
             end->link->failed_process = end->process;
             end->link->next_failed = failed;
             failed = end->link;

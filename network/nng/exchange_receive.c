@@ -411,7 +411,7 @@ static void take_close(leati_wire *wire, leati_exchange_peer *peer, const leati_
     end->opened = false;
     leati_end_remove(peer, end, LEATI_LIST_READY);
     pthread_cond_broadcast(&peer->changed);
-    if (!end->finished)
+    if (!end->ending)
         fail_link(what, end, LEAT_ECLOSED, "has closed a channel that is sent to it");
 }
 

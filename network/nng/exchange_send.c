@@ -210,6 +210,8 @@ static void serve_sender(leati_wire *wire, leati_exchange_peer *peer, leati_end 
     bool mine = this.failed && leati_link_claim(end->link);
     leati_link *link = end->link;
     uint32_t process = end->process;
+    // Before it is sent: the receiver may close on it before this thread learns that it was.
+    end->ending |= this.flight.finishes;
     if (this.used)
         wire->flights[wire->flight_count++] = this.flight;
     else
