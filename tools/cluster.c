@@ -25,10 +25,12 @@ static int make_folders(const char *path)
 {
     char *copy = strdup(path);
     int error = copy ? 0 : ENOMEM;
-    for (char *at = copy; !error && at && (at = strchr(at + 1, '/'));) {
-        *at = '\0';
+    char *slash = copy ? strchr(copy + 1, '/') : NULL;
+    while (slash && !error) {
+        *slash = '\0';
         error = mkdir(copy, 0700) && errno != EEXIST ? errno : 0;
-        *at = '/';
+        *slash = '/';
+        slash = strchr(slash + 1, '/');
     }
     if (!error && mkdir(path, 0700) && errno != EEXIST)
         error = errno;

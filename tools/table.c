@@ -66,6 +66,8 @@ void leati_table_print(leati_table *table, leati_strbuf *to, bool style)
     size_t width[COLUMNS_MAX] = {0};
     size_t columns = table->columns < COLUMNS_MAX ? table->columns : COLUMNS_MAX;
     const char *at = table->cells.data;
+    if (!columns)
+        return;
     for (size_t c = 0; c < columns; c++)
         width[c] = leati_columns(table->titles[c] + (table->titles[c][0] == '>'));
     for (size_t i = 0; !table->cells.failed && i < table->count; i++, at += strlen(at) + 1)

@@ -105,17 +105,6 @@ static char kind(const leati_json *value)
     }
 }
 
-static void members(const leati_json *object,
-                    void (*each)(void *user, const char *name, const leati_json *value), void *user)
-{
-    // Iterating changes nothing, but jansson's interface does not say so.
-    json_t *whole = (json_t *)(uintptr_t)(const void *)object;
-    const char *name;
-    json_t *value;
-    json_object_foreach(whole, name, value)
-        each(user, name, (const leati_json *)(const void *)value);
-}
-
 const leati_client_module leati_client_module_0 = {
     .version = TEXT(LEAT_VERSION_MAJOR) "." TEXT(LEAT_VERSION_MINOR) "." TEXT(LEAT_VERSION_PATCH),
     .open = leati_client_open,
@@ -134,5 +123,4 @@ const leati_client_module leati_client_module_0 = {
     .number = number,
     .truth = truth,
     .kind = kind,
-    .members = members,
 };

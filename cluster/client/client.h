@@ -97,10 +97,6 @@ typedef struct leati_client_module {
     bool (*truth)(const leati_json *value);
     // 'o', 'a', 's', 'i' (integer), 'f' (other number), 't', 'n', or 0 when it is not there.
     char (*kind)(const leati_json *value);
-    // The members of an object in their order: calls `each` with name and value.
-    void (*members)(const leati_json *object,
-                    void (*each)(void *user, const char *name, const leati_json *value),
-                    void *user);
 } leati_client_module;
 // The symbol of libleat-client.
 LEATI_SHARED extern const leati_client_module leati_client_module_0;
