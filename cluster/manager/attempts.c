@@ -90,8 +90,8 @@ static void conclude(leati_manager *manager, leati_managed_job *job, bool commit
         leati_participant *p = &job->participants[i];
         // One that is about to be lost will be reported so.
         if (p->member && !p->concluded)
-            (void)leati_rpc_send(p->member->rpc, LEATI_MESSAGE_CONCLUDE, LEAT_TYPE(leati_msg_end),
-                                 &end);
+            (void)leati_member_tell(p->member, LEATI_MESSAGE_CONCLUDE, LEAT_TYPE(leati_msg_end),
+                                    &end);
     }
 }
 
@@ -200,8 +200,8 @@ static void stop_participants(leati_manager *manager, leati_managed_job *job, co
     for (uint32_t i = 0; i < job->participant_count; i++) {
         leati_participant *p = &job->participants[i];
         if (p->member && !p->over)
-            (void)leati_rpc_send(p->member->rpc, LEATI_MESSAGE_CANCEL, LEAT_TYPE(leati_msg_end),
-                                 &cancel);
+            (void)leati_member_tell(p->member, LEATI_MESSAGE_CANCEL, LEAT_TYPE(leati_msg_end),
+                                    &cancel);
     }
     // Nobody is to wait for a reader that may not come.
     job->attached = false;
@@ -424,8 +424,7 @@ static void refuse(leati_participant *asker, const leati_msg_ask *ask, uint32_t 
                             .process = from,
                             .node = ask->node,
                             .err = (uint32_t)err};
-    (void)leati_rpc_send(asker->member->rpc, LEATI_MESSAGE_ANSWER, LEAT_TYPE(leati_msg_ask),
-                         &answer);
+    (void)leati_member_tell(asker->member, LEATI_MESSAGE_ANSWER, LEAT_TYPE(leati_msg_ask), &answer);
 }
 
 void leati_managed_ask(leati_manager *manager, leati_managed_job *job, uint32_t from, uint32_t kind,

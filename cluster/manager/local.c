@@ -333,7 +333,7 @@ void leati_local_stop(leati_manager *manager, int64_t patience_ms)
     pthread_mutex_lock(&manager->lock);
     for (leati_member *member = manager->members; member; member = member->next)
         if (member->local)
-            (void)leati_rpc_send(member->rpc, LEATI_MESSAGE_SHUTDOWN, NULL, NULL);
+            (void)leati_member_tell(member, LEATI_MESSAGE_SHUTDOWN, NULL, NULL);
     // Those that have not registered do not hear it.
     for (uint32_t i = 0; i < manager->local->count; i++)
         if (manager->local->children[i].pid && !is_member(manager, manager->local->children[i].pid))

@@ -83,6 +83,11 @@ static leat_err open_folders(leati_manager *manager, char *why, size_t why_size)
         snprintf(why, why_size, "the folder's name \"%.80s…\" is too long", folder);
         return LEAT_EINVAL;
     }
+    // Others' folders are found by its parent.
+    for (size_t i = strlen(folder); i > 1 && folder[i - 1] == '/'; i--)
+        manager->state_folder[i - 1] = '\0';
+    folder = manager->state_folder;
+    manager->folder_made = access(folder, F_OK) != 0;
     leat_err err = leati_make_folder(folder, why, why_size);
     if (err == LEAT_OK)
         err = lock_folder(manager, why, why_size);
@@ -182,7 +187,8 @@ static void remove_files(leati_manager *manager)
         snprintf(path, sizeof path, "%s/%s", manager->state_folder, names[i]);
         leati_remove_tree(path);
     }
-    (void)rmdir(manager->state_folder); // if nothing else is in it
+    if (manager->folder_made || manager->options.local_workers > 0)
+        (void)rmdir(manager->state_folder); // if nothing else is in it
     (void)close(manager->lock_fd);
 }
 

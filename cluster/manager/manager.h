@@ -162,6 +162,7 @@ typedef struct leati_manager {
     bool stop_wanted;
     int64_t next_beat_ns, checked_ns;
     int kick_fd, lock_fd;
+    bool folder_made;       // was not there before
     char state_folder[448]; // options.folder
 } leati_manager;
 

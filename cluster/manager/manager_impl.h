@@ -157,6 +157,10 @@ int64_t leati_manager_attached_check(leati_manager *manager, int64_t now_ns);
 // --- members.c ---
 
 extern const leati_rpc_handlers leati_manager_handlers;
+// Sends it a message. One that cannot be told (no memory) is closed: it will be lost, where waiting
+// for its answer would have no end.
+leat_err leati_member_tell(leati_member *member, uint32_t kind, const leat_type *type,
+                           const void *record);
 // Removes a member, fails its jobs with that sentence, and closes its connection.
 void leati_member_lose(leati_manager *manager, leati_member *member, const char *text);
 // Sends heartbeats, gives up who is silent; when to look again.

@@ -133,6 +133,18 @@ static leat_err register_member(leati_peer *peer, const leati_msg_register *said
     return LEAT_OK;
 }
 
+leat_err leati_member_tell(leati_member *member, uint32_t kind, const leat_type *type,
+                           const void *record)
+{
+    leat_err err = leati_rpc_send(member->rpc, kind, type, record);
+    if (err != LEAT_OK && err != LEAT_ECLOSED) {
+        char why[200];
+        snprintf(why, sizeof why, "it cannot be told what to do: %s", leat_err_message(err));
+        leati_rpc_close(member->rpc, err, why);
+    }
+    return err;
+}
+
 // --- loss ---
 
 static leati_peer *peer_of(leati_manager *manager, const leati_member *member)
@@ -426,8 +438,8 @@ static void send_heartbeats(leati_manager *manager, int64_t now_ns)
 {
     leati_msg_heartbeat beat = {.sent_ns = now_ns};
     for (leati_member *member = manager->members; member; member = member->next)
-        (void)leati_rpc_send(member->rpc, LEATI_MESSAGE_HEARTBEAT, LEAT_TYPE(leati_msg_heartbeat),
-                             &beat);
+        (void)leati_member_tell(member, LEATI_MESSAGE_HEARTBEAT, LEAT_TYPE(leati_msg_heartbeat),
+                                &beat);
 }
 
 static int64_t give_up_silent(leati_manager *manager, int64_t now_ns)

@@ -52,8 +52,8 @@ void leati_managed_take_output(leati_manager *manager, leati_managed_job *job)
         if (!p->member || p->concluded || safe < p->output_taken + TELL_FROM)
             continue;
         leati_msg_output taken = {.attempt = job->attempt, .offset = safe};
-        if (leati_rpc_send(p->member->rpc, LEATI_MESSAGE_TAKEN, LEAT_TYPE(leati_msg_output),
-                           &taken) == LEAT_OK)
+        if (leati_member_tell(p->member, LEATI_MESSAGE_TAKEN, LEAT_TYPE(leati_msg_output),
+                              &taken) == LEAT_OK)
             p->output_taken = safe;
     }
 }

@@ -402,6 +402,8 @@ static void run(int seconds)
     leati_manager_stop(manager);
     pthread_join(loop, NULL);
     leati_manager_close(&manager);
+    if (rmdir(folder) != 0)
+        wrong("files are left behind", 0, 0);
     leati_free(leat_allocator_default(), (void *)submission.graph.data);
     for (uint32_t i = 0; i < WORKERS; i++)
         leat_scratch_destroy(&workers[i].scratch);
