@@ -4,8 +4,10 @@
 // Nothing is noted on the way of a record for this. Of the operators of a chain, the one that was
 // running is guessed from what a crash leaves: its context, its operator or its output stands in a
 // register, or in a frame of the stack. Who emits calls whom it emits to, so of several that are
-// found the last in the chain has been reached. Everything here is async-signal-safe: plain reads
-// of what cannot go away during the thread's turn, and of its own stack within its bounds.
+// found the last in the chain has been reached. Only registers that calls preserve are trusted: the
+// others may still hold what an operator has left that returned long ago. Everything here is
+// async-signal-safe: plain reads of what cannot go away during the thread's turn, and of its own
+// stack within its bounds.
 #include <string.h>
 #include <ucontext.h>
 
@@ -69,7 +71,8 @@ static uint32_t later(uint32_t a, uint32_t b)
     return a == UINT32_MAX || (b != UINT32_MAX && b > a) ? b : a;
 }
 
-// The words of a stack are looked at as they are, whatever frames they belong to.
+// The first operator on a stretch of the stack, or of all on it the last in the chain. The words
+// are looked at as they are, whatever frames they belong to.
 __attribute__((no_sanitize("address"))) static uint32_t
 search_stack(const leati_chain *chain, const uintptr_t *from, const uintptr_t *end, bool first_only)
 {
@@ -84,24 +87,55 @@ search_stack(const leati_chain *chain, const uintptr_t *from, const uintptr_t *e
 
 typedef struct registers {
     uintptr_t sp;
-    uint32_t count;
-    uintptr_t values[32];
+    uint32_t count, preserved; // those first that calls preserve
+    uintptr_t values[16];
 } registers;
 
 static void take_registers(const ucontext_t *context, registers *r)
 {
 #if defined(__x86_64__)
-    static const int which[] = {REG_RDI, REG_RSI, REG_RDX, REG_RCX, REG_R8,
-                                REG_R9,  REG_RAX, REG_RBX, REG_RBP, REG_R10,
-                                REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
+    static const int which[] = {REG_RBX, REG_RBP, REG_R12, REG_R13, REG_R14,
+                                REG_R15, REG_RDI, REG_RSI, REG_RDX};
     r->sp = (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
     for (size_t i = 0; i < sizeof which / sizeof *which; i++)
         r->values[r->count++] = (uintptr_t)context->uc_mcontext.gregs[which[i]];
+    r->preserved = 6;
 #elif defined(__aarch64__)
     r->sp = (uintptr_t)context->uc_mcontext.sp;
-    for (uint32_t i = 0; i < 31; i++)
+    for (uint32_t i = 19; i < 29; i++)
+        r->values[r->count++] = (uintptr_t)context->uc_mcontext.regs[i];
+    r->preserved = r->count;
+    for (uint32_t i = 0; i < 4; i++)
         r->values[r->count++] = (uintptr_t)context->uc_mcontext.regs[i];
 #endif
+}
+
+static uint32_t search_registers(const leati_chain *chain, const registers *r, uint32_t from,
+                                 uint32_t end)
+{
+    uint32_t found = UINT32_MAX;
+    for (uint32_t i = from; i < end; i++)
+        found = later(found, operator_at(chain, r->values[i]));
+    return found;
+}
+
+// The nearest frame that tells, or, where a deep recursion hides who has begun it, what stands at
+// the other end of the stack.
+static uint32_t search_frames(const leati_chain *chain, const leati_thread *thread, uintptr_t sp)
+{
+    uintptr_t low = thread->stack_low, high = thread->stack_high;
+    uintptr_t from = (sp + sizeof sp - 1) & ~(uintptr_t)(sizeof sp - 1);
+    // A stack that has overflowed: the pointer is in the guard below it, where nothing can be read.
+    if (from < low && low - from < STACK_BYTES)
+        from = low;
+    if (from < low || from >= high)
+        return UINT32_MAX;
+    uintptr_t end = high - from > STACK_BYTES ? from + STACK_BYTES : high;
+    uint32_t found = search_stack(chain, (const uintptr_t *)from, (const uintptr_t *)end, true);
+    if (found != UINT32_MAX || end == high)
+        return found;
+    from = high - end > STACK_BYTES ? high - STACK_BYTES : end;
+    return search_stack(chain, (const uintptr_t *)from, (const uintptr_t *)high, false);
 }
 
 static uint32_t guess_operator(const leati_chain *chain, const leati_thread *thread,
@@ -112,25 +146,14 @@ static uint32_t guess_operator(const leati_chain *chain, const leati_thread *thr
         take_registers(context, &r);
     else
         r.sp = (uintptr_t)&r; // which is of no use if this is a stack of the handler's own
-    uint32_t found = UINT32_MAX;
-    for (uint32_t i = 0; i < r.count; i++)
-        found = later(found, operator_at(chain, r.values[i]));
-    uintptr_t low = thread->stack_low, high = thread->stack_high;
-    uintptr_t from = (r.sp + sizeof(uintptr_t) - 1) & ~(uintptr_t)(sizeof(uintptr_t) - 1);
-    // A stack that has overflowed: the pointer is in the guard below it, where nothing can be read.
-    if (from + STACK_BYTES > low && from < low)
-        from = low;
-    if (from < low || from >= high)
-        return found;
-    uintptr_t end = high - from > STACK_BYTES ? from + STACK_BYTES : high;
-    found =
-        later(found, search_stack(chain, (const uintptr_t *)from, (const uintptr_t *)end, true));
-    // A deep recursion hides who has begun it; that is at the other end of the stack.
-    if (found == UINT32_MAX && end < high) {
-        from = high - end > STACK_BYTES ? high - STACK_BYTES : end;
-        found = search_stack(chain, (const uintptr_t *)from, (const uintptr_t *)high, false);
-    }
-    return found;
+    // Registers are of the innermost function that works for any operator, unless those that it has
+    // called use all of them; then they have saved them in their frames. A frame may also hold what
+    // an earlier call has left in a place that nobody has written to since, so it comes second.
+    uint32_t found = search_registers(chain, &r, 0, r.preserved);
+    if (found == UINT32_MAX)
+        found = search_frames(chain, thread, r.sp);
+    // The arguments of a function that was called last.
+    return found != UINT32_MAX ? found : search_registers(chain, &r, r.preserved, r.count);
 }
 
 // --- the whole ---

@@ -86,7 +86,10 @@ static int *nowhere(void)
     return pointer;
 }
 
-static int segfault_map(leat_ctx *ctx, const void *in, void *out)
+// Sanitizers would find them before the processor does.
+#define CRASHES __attribute__((no_sanitize("undefined", "address")))
+
+CRASHES static int segfault_map(leat_ctx *ctx, const void *in, void *out)
 {
     *(int64_t *)out = 0;
     if (*(const int64_t *)in > 1000)
@@ -115,6 +118,15 @@ __attribute__((noinline)) static int64_t recurse(leat_ctx *ctx, int64_t depth)
 static int overflow_map(leat_ctx *ctx, const void *in, void *out)
 {
     *(int64_t *)out = *(const int64_t *)in > 1000 ? recurse(ctx, 0) : 0;
+    return 0;
+}
+
+CRASHES static int segfault_flat_map(leat_ctx *ctx, const void *in, leat_out *out)
+{
+    if (leat_collect(out, in))
+        return -1;
+    if (*(const int64_t *)in > 1000)
+        *nowhere() = 1;
     return 0;
 }
 
@@ -148,6 +160,21 @@ Test(crash_place, the_second_operator_of_a_chain)
     cr_assert_str_eq(crash(build_segfault), "operator \"second\" (1/1)");
 }
 
+// Which has left traces of those after it.
+static void build_after_emitting(leat_env *env)
+{
+    leat_stream *numbers = leat_rebalance(leat_sequence(env, 0, 1000000));
+    leat_stream *a = leat_name(leat_map(numbers, one_more, NUMBER), "first");
+    leat_stream *b = leat_name(leat_flat_map(a, segfault_flat_map, NUMBER), "second");
+    leat_stream *c = leat_name(leat_map(leat_filter(b, every), one_more, NUMBER), "third");
+    leat_sink(c, discard);
+}
+
+Test(crash_place, an_operator_that_has_emitted_before)
+{
+    cr_assert_str_eq(crash(build_after_emitting), "operator \"second\" (1/1)");
+}
+
 Test(crash_place, abort_is_told_as_well)
 {
     cr_assert_str_eq(crash(build_abort), "operator \"second\" (1/1)");
@@ -158,7 +185,7 @@ Test(crash_place, a_stack_that_has_overflowed)
     cr_assert_str_eq(crash(build_overflow), "operator \"second\" (1/1)");
 }
 
-static int segfault_third(leat_ctx *ctx, const void *in)
+CRASHES static int segfault_third(leat_ctx *ctx, const void *in)
 {
     if (leat_ctx_subtask(ctx) == 2)
         *nowhere() = 1;
@@ -176,7 +203,7 @@ Test(crash_place, the_subtask_is_told)
     cr_assert_str_eq(crash(build_sink), "operator \"sink\" (3/3)");
 }
 
-static int segfault_source(const leat_ctx *ctx, leat_source_out *out)
+CRASHES static int segfault_source(const leat_ctx *ctx, leat_source_out *out)
 {
     *nowhere() = 1;
     return 0;
