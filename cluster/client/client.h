@@ -72,8 +72,8 @@ typedef struct leati_client_module {
     void (*interrupt)(leati_client *client);
     // One request; `path` begins with a slash. What may take so long because it waits on purpose
     // says so in `wait_ms`, and can be interrupted. Answers of other statuses than 2xx are errors:
-    // LEAT_ENOENT (404), LEAT_ESTATE (409), LEAT_EINVAL (other 4xx), LEAT_EIO (5xx; and no answer
-    // at all), LEAT_ETOOBIG. `why` says more.
+    // LEAT_ENOENT (404), LEAT_ESTATE (409), LEAT_ETOOBIG (413), LEAT_ENOBUFS (507), LEAT_EINVAL
+    // (other 4xx), LEAT_EIO (other 5xx; and no answer at all). `why` says more.
     leat_err (*call)(leati_client *client, const char *method, const char *path, int64_t wait_ms,
                      leati_client_answer *answer);
     // What went wrong in the last call, a sentence.

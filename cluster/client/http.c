@@ -350,6 +350,8 @@ static leat_err error_of(int status)
         return LEAT_ESTATE;
     if (status == 413)
         return LEAT_ETOOBIG;
+    if (status == 507)
+        return LEAT_ENOBUFS;
     return status >= 400 && status < 500 ? LEAT_EINVAL : LEAT_EIO;
 }
 

@@ -137,6 +137,16 @@ static leat_err send_graph(submitting *s)
                "the job's graph");
 }
 
+static leat_err send_all(submitting *s)
+{
+    leat_err err = send_files(s, &s->job);
+    if (!err)
+        err = send_files(s, &s->libraries);
+    if (!err)
+        err = send_files(s, &s->cached);
+    return err ? err : send_graph(s);
+}
+
 // --- the job ---
 
 // JSON is UTF-8, and so is all that a job is told: names, arguments, paths.
@@ -293,14 +303,15 @@ static leat_err run(submitting *s, char id[LEATI_CLIENT_ID_SIZE])
     if (!err)
         err = describe(s);
     if (!err)
-        err = send_files(s, &s->job);
+        err = send_all(s);
     if (!err)
-        err = send_files(s, &s->libraries);
-    if (!err)
-        err = send_files(s, &s->cached);
-    if (!err)
-        err = send_graph(s);
-    return err ? err : create_job(s, id);
+        err = create_job(s, id);
+    // The job manager makes room for others: what it had a moment ago may be gone.
+    if (err == LEAT_ESTATE) {
+        err = send_all(s);
+        err = err ? err : create_job(s, id);
+    }
+    return err;
 }
 
 leat_err leati_client_submit(leati_client *client, const leati_submission *submission,

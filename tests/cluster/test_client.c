@@ -110,6 +110,7 @@ Test(client, errors_are_told_in_the_words_of_the_job_manager)
          NULL},
         {"HTTP/1.1 400 No\r\nContent-Length: 27\r\n\r\n{\"errors\":[\"a\\u001b[31mb\"]}",
          LEAT_EINVAL, NULL},
+        {"HTTP/1.1 507 No\r\nContent-Length: 2\r\n\r\n{}", LEAT_ENOBUFS, "job manager at"},
         {"HTTP/1.1 413 No\r\nContent-Length: 2\r\n\r\n{}", LEAT_ETOOBIG, "job manager at"},
         {"HTTP/1.1 500 No\r\nContent-Length: 6\r\n\r\n<html>", LEAT_EIO, "HTTP status 500"},
         {"HTTP/1.1 302 Elsewhere\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
