@@ -45,7 +45,8 @@ enum { LEATI_CLOSED_ENDED = 0, LEATI_CLOSED_UNKNOWN = 1 };
 enum {
     LEATI_WIRE_MAX_STREAMS = 1 << 18, // each direction
     LEATI_WIRE_MAX_CREDIT = 1 << 20,  // that a sender may have
-    LEATI_WIRE_SCRATCH = 4096,        // headers and small frames of one send
+    LEATI_WIRE_SCRATCH = 8192,        // headers and small frames of one send
+    LEATI_WIRE_COPIED = 1024,         // chunks of at most so many bytes are copied there
     LEATI_WIRE_FLIGHTS = LEATI_WIRE_SCRATCH / LEATI_FRAME_SIZE,
     // Segments that a receiver has granted and the sender has not used, when that one has nothing
     // queued: one on its way while the other is being announced. A received channel's pool has at

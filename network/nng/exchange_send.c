@@ -2,10 +2,11 @@
 // What a wire's writer does: it serves the ends that are ready, in turn, and makes one send of what
 // they have.
 //
-// A send is a row of parts. Headers and small frames are in the wire's scratch; what a channel has
-// is sent from where it lies, one chunk of a channel a send, so that none can keep the others
-// waiting. An end that has something in the send stays pinned until that has been handed to the
-// system; the channel is advanced then, which lets the segment go home.
+// A send is a row of parts. Headers and small frames, small chunks of data among them, are in the
+// wire's scratch; a larger chunk is sent from where it lies, one of a channel a send, so that none
+// can keep the others waiting. An end that has something in the send stays pinned until that has
+// been handed to the system; only then the channel is advanced past the larger chunk, which lets
+// the segment go home.
 //
 // A sender without credit puts its channel back and is looked at again when credit comes, or an
 // event that overtakes.
@@ -78,8 +79,8 @@ static uint16_t backlog_of(const leati_end *end)
     return more < UINT16_MAX ? (uint16_t)more : UINT16_MAX;
 }
 
-// Returns false when there is no credit.
-static bool put_chunk(leati_wire *wire, leati_end *end, const leati_chunk *chunk)
+// Takes one credit, or tells that there is none.
+static bool take_credit(leati_end *end)
 {
     // Acquire: pairs with the reader's addition. Nobody but this thread takes.
     if (atomic_load_explicit(&end->credit, memory_order_acquire) == 0) {
@@ -91,6 +92,12 @@ static bool put_chunk(leati_wire *wire, leati_end *end, const leati_chunk *chunk
     atomic_fetch_sub_explicit(&end->credit, 1, memory_order_relaxed);
     if (atomic_load_explicit(&end->starved_since, memory_order_relaxed) != 0)
         atomic_store_explicit(&end->starved_since, 0, memory_order_relaxed);
+    return true;
+}
+
+// Returns whether the chunk was copied.
+static bool put_chunk(leati_wire *wire, leati_end *end, const leati_chunk *chunk)
+{
     leati_frame frame = {
         .size = chunk->size,
         .kind = LEATI_FRAME_DATA,
@@ -98,10 +105,14 @@ static bool put_chunk(leati_wire *wire, leati_end *end, const leati_chunk *chunk
         .channel = end->stream,
         .sequence = end->sequence++,
     };
+    if (chunk->size <= LEATI_WIRE_COPIED && leati_wire_has_room(wire, chunk->size)) {
+        leati_wire_put(wire, &frame, chunk->data);
+        return true;
+    }
     leati_wire_put(wire, &frame, NULL);
     cut(wire);
     wire->parts[wire->part_count++] = (leati_part){.data = chunk->data, .size = chunk->size};
-    return true;
+    return false;
 }
 
 typedef struct turn {
@@ -111,7 +122,7 @@ typedef struct turn {
     leati_chunk_kind failed;
 } turn;
 
-// Takes what the channel, which was polled, has, up to its first chunk of bytes. Returns whether
+// Takes what the channel, which was polled, has, up to its first larger chunk. Returns whether
 // the gate has to be given back now, and with `more` or not.
 static bool take_from(leati_wire *wire, leati_end *end, turn *this, bool *more)
 {
@@ -130,11 +141,15 @@ static bool take_from(leati_wire *wire, leati_end *end, turn *this, bool *more)
             this->flight.finishes |= chunk.event.tag == LEATI_TAG_END_OF_PARTITION;
             break;
         case LEATI_CHUNK_DATA:
-            if (!put_chunk(wire, end, &chunk))
+            if (!take_credit(end))
                 return true;
             this->used = true;
-            this->flight.size = chunk.size;
-            return false;
+            if (!put_chunk(wire, end, &chunk)) {
+                this->flight.size = chunk.size;
+                return false;
+            }
+            leati_channel_advance(end->channel, chunk.size);
+            break;
         case LEATI_CHUNK_NONE:
             *more = false;
             return true;
