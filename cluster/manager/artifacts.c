@@ -7,6 +7,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -169,6 +170,7 @@ static leat_err make_room(struct leati_store *store, uint64_t size, char *why, s
     }
     while (store->total > store->limit - size) {
         artifact *gone = oldest_unused(store);
+        assert(gone); // or all that is there would be pinned, and small enough
         char path[LEATI_PATH_SIZE];
         path_of(store, gone->hash, path);
         (void)unlink(path);
