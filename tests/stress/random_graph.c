@@ -237,6 +237,7 @@ static op *new_op(graph *g, kind what)
     o->parallelism = 1 + below(g, chance(g, 50) ? 2 : 5);
     o->new_chain = chance(g, 15);
     o->alone = chance(g, 15);
+    o->variable = -1;
     o->own_worker = own_chance(o, 1, 8);
     o->spooled = own_chance(o, 2, 12);
     o->sets_timeout = chance(g, 20);
@@ -285,6 +286,18 @@ static route choose_route(graph *g, const op *o)
     return chance(g, 40) ? DEFAULT : r;
 }
 
+// All that an earlier operator emits, as a broadcast variable; whatever else reads that.
+static void describe_variable(const graph *g, op *o)
+{
+    int i = (int)(mix(o->salt + 7) % (uint64_t)o->index);
+    const op *from = &g->ops[i];
+    bool updates = (from->kind == REDUCE || from->kind == AGGREGATE) && !from->final;
+    bool may = o->kind == MAP || o->kind == FLAT_MAP || o->kind == FILTER || o->kind == CO ||
+               o->kind == PARTS || o->kind == SINK;
+    if (may && from->kind != SINK && !updates && own_chance(o, 7, 25))
+        o->variable = i;
+}
+
 static void describe_operator(graph *g)
 {
     kind what = (kind)(MAP + (int)below(g, SINK - MAP));
@@ -313,6 +326,7 @@ static void describe_operator(graph *g)
     if (what != UNION && what != REDUCE && what != AGGREGATE)
         o->route = choose_route(g, o);
     evaluate(g, o);
+    describe_variable(g, o);
     if (what == PARTS) {
         op *side = new_op(g, SIDE);
         side->parallelism = o->rejects ? 1 : o->parallelism;
@@ -329,6 +343,7 @@ static void describe_sink(graph *g, int input)
     o->input_count = 1;
     o->route = choose_route(g, o);
     evaluate(g, o);
+    describe_variable(g, o);
 }
 
 static void describe_sinks(graph *g)

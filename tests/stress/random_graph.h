@@ -55,6 +55,7 @@ typedef struct op {
     kind kind;
     int index;
     int inputs[MAX_INPUTS], input_count;
+    int variable; // the operator whose records it has as a broadcast variable; -1: none
     route route;
     keying keying;
     uint32_t parallelism; // 0 for unions

@@ -253,6 +253,29 @@ static int sink_fn(leat_ctx *ctx, const void *in)
     return dawdle(ctx, o, p);
 }
 
+// The variable has what the model says, in any order.
+static int open_fn(leat_ctx *ctx)
+{
+    const op *o = leat_ctx_user_data(ctx);
+    const list *expected = &now.ops[o->variable].model;
+    size_t count;
+    const item *items = leat_ctx_broadcast(ctx, "earlier", &count);
+    if (!items)
+        return -1;
+    if (count != expected->count)
+        wrong(&now, "the records of a broadcast variable", count, expected->count);
+    plain sum = {0};
+    for (size_t i = 0; i < count; i++) {
+        plain p = plain_of(&items[i]);
+        sum.key += p.key - expected->at[i].key;
+        sum.value += p.value - expected->at[i].value;
+        sum.tag += p.tag - expected->at[i].tag;
+    }
+    if (sum.key || sum.value || sum.tag)
+        wrong(&now, "what is in a broadcast variable", (uint64_t)o->index, (uint64_t)o->variable);
+    return 0;
+}
+
 // --- building ---
 
 static int64_t partition_fn(leat_ctx *ctx, const void *in, uint32_t channels)
@@ -410,6 +433,10 @@ void build_job_in(leat_env *env, graph *g)
         leat_user_data(leat_name(made[i], name), o);
         if (o->kind != ITEMS || o->threaded)
             leat_parallelism(made[i], o->parallelism);
+        if (o->variable >= 0) {
+            leat_rich(made[i], open_fn, NULL);
+            leat_broadcast_variable(made[i], "earlier", made[o->variable]);
+        }
         if (o->new_chain)
             leat_start_new_chain(made[i]);
         if (o->alone)
