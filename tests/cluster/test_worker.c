@@ -8,7 +8,7 @@
 #include "runtime/placement.h"
 
 // The job functions of tests/cluster/jobs, linked in for the client's half.
-job_main many_main, brought_main;
+job_main leati_many_main, leati_brought_main;
 
 #define ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
@@ -94,7 +94,7 @@ static void wait_stage(uint64_t attempt, const char *stage)
 Test(worker, says_each_step_of_a_job_and_leaves_nothing)
 {
     start(1, NULL);
-    job_init(&f, &j, many_main, "many.so", ARGS("sum", "1000", "0"), 1);
+    job_init(&f, &j, leati_many_main, "many.so", ARGS("sum", "1000", "0"), 1);
     uint64_t attempt = deploy(&f, &j, 1);
     wait_stage(attempt, "DEPLOYING");
     wait_stage(attempt, "RUNNING");
@@ -117,7 +117,7 @@ Test(worker, says_each_step_of_a_job_and_leaves_nothing)
 Test(worker, reports_figures_with_each_heartbeat)
 {
     start(1, NULL);
-    job_init(&f, &j, many_main, "many.so", ARGS("sum", "100000000", "1000"), 1);
+    job_init(&f, &j, leati_many_main, "many.so", ARGS("sum", "100000000", "1000"), 1);
     uint64_t attempt = deploy(&f, &j, 1);
     uint64_t records = 0;
     while (records < 100) {
@@ -143,7 +143,7 @@ Test(worker, reports_figures_with_each_heartbeat)
 Test(worker, splits_a_job_with_others)
 {
     start(3, NULL);
-    job_init(&f, &j, many_main, "many.so", ARGS("sum", "30000", "0"), 3);
+    job_init(&f, &j, leati_many_main, "many.so", ARGS("sum", "30000", "0"), 3);
     uint64_t attempt = deploy(&f, &j, 3);
     int64_t records = 0;
     for (int i = 0; i < 3; i++) {
@@ -168,7 +168,7 @@ Test(worker, splits_a_job_with_others)
 Test(worker, brings_libraries_and_cached_files_along)
 {
     start(1, NULL);
-    job_init(&f, &j, brought_main, "brought.so", ARGS("x"), 1);
+    job_init(&f, &j, leati_brought_main, "brought.so", ARGS("x"), 1);
     char path[128], tool[128];
     snprintf(path, sizeof path, "%s/table", f.folder);
     snprintf(tool, sizeof tool, "%s/tool", f.folder);
@@ -198,7 +198,7 @@ Test(worker, brings_libraries_and_cached_files_along)
 Test(worker, refuses_another_library_of_the_same_name_while_one_is_loaded)
 {
     start(1, NULL);
-    job_init(&f, &j, many_main, "many.so", ARGS("slow", "1000"), 1);
+    job_init(&f, &j, leati_many_main, "many.so", ARGS("slow", "1000"), 1);
     j.libraries[0] = bring(&f, "libbrought_number.so", job_path("libbrought_number.so"), 0);
     j.message.libraries = (leat_list){j.libraries, 1};
     uint64_t first = deploy(&f, &j, 1);
@@ -225,7 +225,7 @@ Test(worker, refuses_another_library_of_the_same_name_while_one_is_loaded)
 Test(worker, tells_the_failure_of_a_task)
 {
     start(1, NULL);
-    job_init(&f, &j, many_main, "many.so", ARGS("fail", "10"), 1);
+    job_init(&f, &j, leati_many_main, "many.so", ARGS("fail", "10"), 1);
     uint64_t attempt = deploy(&f, &j, 1);
     said *s = wait_said(&f, LEATI_MESSAGE_FAILED, attempt);
     const leati_msg_failed *failed = s->record;
@@ -241,7 +241,7 @@ Test(worker, tells_the_failure_of_a_task)
 Test(worker, refuses_a_job_function_that_is_not_deterministic)
 {
     start(1, NULL);
-    job_init(&f, &j, many_main, "many.so", ARGS("random"), 1);
+    job_init(&f, &j, leati_many_main, "many.so", ARGS("random"), 1);
     uint64_t attempt = deploy(&f, &j, 1);
     cr_expect(failed_with(attempt, LEAT_EGRAPH, "the job function is not deterministic"));
     cr_expect(!wait_over(&f, attempt));
@@ -252,7 +252,7 @@ Test(worker, refuses_a_job_function_that_is_not_deterministic)
 Test(worker, tells_the_faults_of_a_job_function)
 {
     start(1, NULL);
-    job_init(&f, &j, many_main, "many.so", ARGS("build", "fail"), 1);
+    job_init(&f, &j, leati_many_main, "many.so", ARGS("build", "fail"), 1);
     uint64_t attempt = deploy(&f, &j, 1);
     cr_expect(failed_with(attempt, LEAT_EINVAL, "no such job: \"build\""));
     cr_expect(!wait_over(&f, attempt));
@@ -263,7 +263,7 @@ Test(worker, tells_the_faults_of_a_job_function)
 Test(worker, refuses_artifacts_with_other_bytes)
 {
     start(1, NULL);
-    job_init(&f, &j, many_main, "many.so", ARGS("sum", "10", "0"), 1);
+    job_init(&f, &j, leati_many_main, "many.so", ARGS("sum", "10", "0"), 1);
     f.artifacts[0].spoilt = true;
     uint64_t attempt = deploy(&f, &j, 1);
     cr_expect(failed_with(attempt, LEAT_ECORRUPT, "\"many.so\" cannot be had"));
@@ -280,7 +280,7 @@ Test(worker, refuses_artifacts_with_other_bytes)
 Test(worker, refuses_files_outside_of_its_folder)
 {
     start(1, NULL);
-    job_init(&f, &j, many_main, "many.so", ARGS("sum", "10", "0"), 1);
+    job_init(&f, &j, leati_many_main, "many.so", ARGS("sum", "10", "0"), 1);
     static const char *const names[] = {"../x", "/etc/x", "a/../../x", "", "a//b", "."};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         j.cached[0] = j.message.job_file;
@@ -298,7 +298,7 @@ Test(worker, refuses_files_outside_of_its_folder)
 Test(worker, says_what_the_artifact_cache_lacks)
 {
     start(1, "taskmanager.artifact-cache=64 KiB");
-    job_init(&f, &j, many_main, "many.so", ARGS("sum", "10", "0"), 1);
+    job_init(&f, &j, leati_many_main, "many.so", ARGS("sum", "10", "0"), 1);
     char path[128];
     snprintf(path, sizeof path, "%s/empty", f.folder);
     FILE *empty = fopen(path, "w");
@@ -316,7 +316,7 @@ Test(worker, says_what_the_artifact_cache_lacks)
 Test(worker, keeps_artifacts_for_the_next_job_and_makes_room_for_others)
 {
     start(1, "taskmanager.artifact-cache=1 MiB");
-    job_init(&f, &j, many_main, "many.so", ARGS("sum", "10", "0"), 1);
+    job_init(&f, &j, leati_many_main, "many.so", ARGS("sum", "10", "0"), 1);
     char path[128];
     snprintf(path, sizeof path, "%s/empty", f.folder);
     FILE *empty = fopen(path, "w");
@@ -343,7 +343,7 @@ Test(worker, keeps_artifacts_for_the_next_job_and_makes_room_for_others)
 Test(worker, stops_fetching_when_it_is_cancelled)
 {
     start(1, NULL);
-    job_init(&f, &j, many_main, "many.so", ARGS("sum", "10", "0"), 1);
+    job_init(&f, &j, leati_many_main, "many.so", ARGS("sum", "10", "0"), 1);
     f.artifacts[0].held = true;
     uint64_t attempt = deploy(&f, &j, 1);
     pthread_mutex_lock(&f.lock);
@@ -362,7 +362,7 @@ Test(worker, prints_no_further_ahead_than_the_window)
     start(1, NULL);
     f.take = false;
     // A million lines; the sums come at the end, so the numbers themselves are printed.
-    job_init(&f, &j, many_main, "many.so", ARGS("print", "1000000"), 1);
+    job_init(&f, &j, leati_many_main, "many.so", ARGS("print", "1000000"), 1);
     uint64_t attempt = deploy(&f, &j, 1);
     pthread_mutex_lock(&f.lock);
     while (f.prints < LEATI_OUTPUT_WINDOW)
@@ -382,7 +382,7 @@ Test(worker, prints_no_further_ahead_than_the_window)
 Test(worker, ends_itself_when_a_task_does_not_stop)
 {
     start(1, "taskmanager.cancel-timeout=200 ms");
-    job_init(&f, &j, many_main, "many.so", ARGS("stuck"), 1);
+    job_init(&f, &j, leati_many_main, "many.so", ARGS("stuck"), 1);
     uint64_t attempt = deploy(&f, &j, 1);
     wait_stage(attempt, "RUNNING");
     wait_stage(attempt, "RUNNING");
@@ -401,7 +401,7 @@ Test(worker, ends_itself_when_a_task_does_not_stop)
 Test(worker, ends_well_in_the_middle_of_a_job)
 {
     start(1, NULL);
-    job_init(&f, &j, many_main, "many.so", ARGS("slow", "1000"), 1);
+    job_init(&f, &j, leati_many_main, "many.so", ARGS("slow", "1000"), 1);
     uint64_t attempt = deploy(&f, &j, 1);
     wait_stage(attempt, "RUNNING");
     kill(f.pids[0], SIGTERM);
@@ -414,7 +414,7 @@ Test(worker, ends_well_in_the_middle_of_a_job)
 Test(worker, answers_for_attempts_that_it_does_not_have)
 {
     start(1, NULL);
-    job_init(&f, &j, many_main, "many.so", ARGS("sum", "10", "0"), 1);
+    job_init(&f, &j, leati_many_main, "many.so", ARGS("sum", "10", "0"), 1);
     tell_end(&f, LEATI_MESSAGE_CANCEL, 4711, false);
     cr_expect(!wait_over(&f, 4711));
     conclude(&f, 4711, false);
@@ -426,7 +426,7 @@ Test(worker, answers_for_attempts_that_it_does_not_have)
 Test(worker, drops_its_attempts_with_the_job_manager_and_comes_back)
 {
     start(1, NULL);
-    job_init(&f, &j, many_main, "many.so", ARGS("slow", "1000"), 1);
+    job_init(&f, &j, leati_many_main, "many.so", ARGS("slow", "1000"), 1);
     uint64_t lost = deploy(&f, &j, 1);
     wait_stage(lost, "RUNNING");
     char address[128];
@@ -436,7 +436,7 @@ Test(worker, drops_its_attempts_with_the_job_manager_and_comes_back)
     wait_worker(&f, 1, true);
     cr_expect(is_empty("1/attempts"));
     job_fini(&j);
-    job_init(&f, &j, many_main, "many.so", ARGS("sum", "10", "0"), 1);
+    job_init(&f, &j, leati_many_main, "many.so", ARGS("sum", "10", "0"), 1);
     uint64_t attempt = deploy(&f, &j, 1);
     cr_expect(wait_over(&f, attempt));
     conclude(&f, attempt, true);
@@ -446,7 +446,7 @@ Test(worker, drops_its_attempts_with_the_job_manager_and_comes_back)
 Test(worker, gives_up_when_there_is_no_job_manager)
 {
     fake_init(&f);
-    job_init(&f, &j, many_main, "many.so", ARGS("sum", "10", "0"), 1);
+    job_init(&f, &j, leati_many_main, "many.so", ARGS("sum", "10", "0"), 1);
     fake_vanish(&f);
     worker_spawn(&f, 1, "taskmanager.registration-timeout=300 ms");
     int status = wait_end(&f, 1);
@@ -459,7 +459,7 @@ Test(worker, gives_up_when_there_is_no_job_manager)
 static void crash(const char *how, int signal, const char *said_of_it)
 {
     start(1, NULL);
-    job_init(&f, &j, many_main, "many.so", ARGS("crash", how, "5"), 1);
+    job_init(&f, &j, leati_many_main, "many.so", ARGS("crash", how, "5"), 1);
     uint64_t attempt = deploy(&f, &j, 1);
     said *s = wait_said(&f, LEATI_MESSAGE_CRASH, attempt);
     const leati_msg_failed *crash = s->record;
@@ -502,7 +502,7 @@ Test(worker, tells_a_call_of_exit)
 Test(worker, tells_a_crash_in_the_job_function)
 {
     start(1, NULL);
-    job_init(&f, &j, many_main, "many.so", ARGS("build", "crash"), 1);
+    job_init(&f, &j, leati_many_main, "many.so", ARGS("build", "crash"), 1);
     uint64_t attempt = deploy(&f, &j, 1);
     said *s = wait_said(&f, LEATI_MESSAGE_CRASH, attempt);
     const leati_msg_failed *crash = s->record;
