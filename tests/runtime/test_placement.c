@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "jobs.h"
+#include "leat/testing.h"
 #include "placed.h"
 #include "runtime/context.h"
 
@@ -407,4 +408,67 @@ Test(placement, segments_of_received_channels_are_counted_before_the_job_starts)
     refused(
         (uint32_t[]){0, 1, 1, 1}, 2, build_large, LEAT_ENOBUFS,
         "the job needs at least 6 memory segments of 16384 bytes, but only 4 of all 4 are free");
+}
+
+// --- without memory ---
+
+static void no_stage(void *user, uint32_t vertex, uint32_t subtask, leati_stage stage)
+{
+}
+
+static void no_failure(void *user, leat_err err, const char *text, uint32_t vertex,
+                       uint32_t subtask)
+{
+}
+
+static void no_end(void *user, bool finished)
+{
+}
+
+// Starts one of two processes, whose other never comes, with an allocator that fails. True when it
+// has failed.
+static bool start_without_memory(leat_test_allocator *allocator, uint64_t nth)
+{
+    static const leati_placement_hooks hooks = {
+        .task_stage = no_stage, .failed = no_failure, .tasks_over = no_end};
+    static const char *const names[] = {"a", "b"};
+    static const uint32_t process_of[] = {0, 0, 1, 0, 1, 0, 1, 1};
+    uint32_t parallelism[] = {2, 2, 2, 2};
+    leat_env_options options = {.allocator = leat_test_allocator_hook(allocator)};
+    leat_env *env;
+    leat_runtime *runtime;
+    leat_job *job = NULL;
+    cr_assert(leat_env_create(&options, &env) == LEAT_OK);
+    build_count(env, parallelism);
+    cr_assert(leat_runtime_create(env, &runtime, NULL, 0) == LEAT_OK);
+    fake_net *net = fake_net_create(2, 32768);
+    leati_placement placement = {
+        .process_of = process_of,
+        .transport = fake_net_transport(net, 0),
+        .link = {.process_count = 2, .names = names, .ids = names, .addresses = names},
+        .hooks = &hooks,
+    };
+    leat_test_allocator_fail(allocator, nth, 1);
+    leat_err err = leati_start_placed(runtime, env, &placement, &job);
+    bool failed = leat_test_allocator_failed(allocator) > 0;
+    leat_test_allocator_fail(allocator, 0, 0);
+    cr_assert(err == LEAT_OK || err == LEAT_ENOMEM);
+    cr_assert(!err || leat_env_fault_count(env) > 0);
+    leat_job_destroy(&job);
+    leat_runtime_destroy(&runtime);
+    leat_env_destroy(&env);
+    fake_net_destroy(net);
+    return failed;
+}
+
+Test(placement, any_allocation_may_fail)
+{
+    bool failed = true;
+    for (uint64_t nth = 1; failed; nth++) {
+        leat_test_allocator *allocator;
+        cr_assert(leat_test_allocator_create(NULL, &allocator) == LEAT_OK);
+        failed = start_without_memory(allocator, nth);
+        cr_assert(leat_test_allocator_live(allocator) == 0);
+        leat_test_allocator_destroy(&allocator);
+    }
 }
