@@ -231,6 +231,7 @@ void leati_managed_destroy(leati_manager *manager, leati_managed_job **job)
     for (uint32_t i = 0; i < gone->participant_count; i++) {
         leati_free(allocator, gone->participants[i].accumulators);
         leati_free(allocator, gone->participants[i].metrics);
+        leati_free(allocator, gone->participants[i].line);
     }
     leati_free(allocator, gone->participants);
     leati_free(allocator, gone->tasks);

@@ -89,8 +89,10 @@ typedef struct leati_participant { // a task manager's part in the newest attemp
     bool over, finished, concluded; // finished: all its tasks have
     uint8_t *accumulators;          // the newest report's; leati_free
     size_t accumulators_size;
-    uint64_t output_seen;      // bytes of OUTPUT received
-    uint64_t output_taken;     // and told
+    uint64_t output_seen;  // bytes of OUTPUT received
+    uint64_t output_taken; // and told
+    char *line;            // the beginning of a line whose end has not come; leati_free
+    size_t line_size;
     leati_msg_metric *metrics; // one block with its texts, freed with leati_free
     size_t metric_count;
 } leati_participant;

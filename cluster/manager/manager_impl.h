@@ -146,6 +146,8 @@ void leati_managed_keep_accumulators(leati_manager *manager, leati_participant *
 
 // Without the lock, which it takes: the bytes go to a file.
 void leati_manager_output(leati_manager *manager, leati_peer *peer, const leati_msg_output *output);
+// Nothing more of it will come: a last line without an end counts.
+void leati_manager_output_over(leati_manager *manager, leati_peer *peer, uint64_t attempt);
 // Tells the participants how much of their output is safe.
 void leati_managed_take_output(leati_manager *manager, leati_managed_job *job);
 void leati_output_path(const leati_managed_job *job, char *path);

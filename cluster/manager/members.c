@@ -110,7 +110,8 @@ static leat_err register_member(leati_peer *peer, const leati_msg_register *said
     leati_member *before = find_member(manager, member->id);
     if (before) {
         char text[240];
-        snprintf(text, sizeof text, "%s has connected anew", before->name);
+        snprintf(text, sizeof text,
+                 "%s was lost: it has given its connection up, and registers anew", before->name);
         leati_member_lose(manager, before, text);
     }
     leat_err err = answer_register(manager, peer, "");
@@ -165,7 +166,7 @@ void leati_member_lose(leati_manager *manager, leati_member *member, const char 
     leati_peer *peer = peer_of(manager, member);
     if (peer)
         peer->member = NULL;
-    leati_manager_log(manager, LEAT_LOG_WARN, "%s", text);
+    leati_manager_log(manager, manager->stopping ? LEAT_LOG_INFO : LEAT_LOG_WARN, "%s", text);
     for (leati_managed_job *job = manager->jobs; job; job = job->next) {
         uint32_t participant = leati_managed_participant(job, member);
         if (participant != UINT32_MAX)
@@ -328,6 +329,8 @@ static leat_err on_message(leati_rpc *rpc, void *user, uint32_t kind, const uint
         leati_manager_output(peer->manager, peer, &said.output);
         return LEAT_OK;
     }
+    if (kind == LEATI_MESSAGE_OVER)
+        leati_manager_output_over(peer->manager, peer, said.over.attempt);
     pthread_mutex_lock(&peer->manager->lock);
     err = take_locked(peer, kind, &said);
     pthread_mutex_unlock(&peer->manager->lock);

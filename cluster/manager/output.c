@@ -9,17 +9,21 @@
 // overwritten. It need not be known whose the unread bytes are: if U bytes are unread, at most U of
 // any worker's are, so all but its last U are safe. A worker that is told so has at most a window
 // minus U more to send; hence a ring of a window for each worker is enough.
+//
+// Lines of several workers are not mixed: the beginning of a line waits for its end, unless it is
+// very long.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/thread.h"
 #include "cluster/manager/manager_impl.h"
 
 // A worker is told once it has so much more room: not for every line.
-enum { TELL_FROM = LEATI_OUTPUT_WINDOW / 8 };
+enum { TELL_FROM = LEATI_OUTPUT_WINDOW / 8, LINE_MOST = LEATI_OUTPUT_WINDOW / 2 };
 
 void leati_output_path(const leati_managed_job *job, char *path)
 {
@@ -48,7 +52,8 @@ void leati_managed_take_output(leati_manager *manager, leati_managed_job *job)
     uint64_t unread = job->attached ? job->output_end - job->output_read : 0;
     for (uint32_t i = 0; i < job->participant_count; i++) {
         leati_participant *p = &job->participants[i];
-        uint64_t safe = p->output_seen > unread ? p->output_seen - unread : 0;
+        uint64_t held = unread + p->line_size;
+        uint64_t safe = p->output_seen > held ? p->output_seen - held : 0;
         if (!p->member || p->concluded || safe < p->output_taken + TELL_FROM)
             continue;
         leati_msg_output taken = {.attempt = job->attempt, .offset = safe};
@@ -117,6 +122,8 @@ static bool write_ring(int fd, const leat_bytes *bytes, uint64_t at, uint64_t ri
 static void append(leati_manager *manager, leati_managed_job *job, leat_bytes bytes)
 {
     uint64_t end = job->output_end + bytes.size, ring = job->output_size_max;
+    if (bytes.size == 0)
+        return;
     if (bytes.size > ring) { // only its last bytes will be there
         bytes.data += bytes.size - ring;
         bytes.size = ring;
@@ -144,6 +151,43 @@ static void append(leati_manager *manager, leati_managed_job *job, leat_bytes by
         &(leati_job_fault){.vertex = UINT32_MAX, .subtask = UINT32_MAX, .text = text});
 }
 
+static void append_line(leati_manager *manager, leati_managed_job *job, leati_participant *p)
+{
+    append(manager, job, (leat_bytes){(const uint8_t *)p->line, p->line_size});
+    p->line_size = 0;
+}
+
+// Whether the bytes wait with what there is of their line.
+static bool keep_line(leati_manager *manager, leati_participant *p, const uint8_t *bytes,
+                      size_t size)
+{
+    if (p->line_size + size > LINE_MOST)
+        return false;
+    char *line = leati_realloc(manager->allocator, p->line, p->line_size + size);
+    if (!line)
+        return false;
+    memcpy(line + p->line_size, bytes, size);
+    p->line = line;
+    p->line_size += size;
+    return true;
+}
+
+static void append_lines(leati_manager *manager, leati_managed_job *job, leati_participant *p,
+                         leat_bytes bytes)
+{
+    const uint8_t *last = memrchr(bytes.data, '\n', bytes.size);
+    size_t whole = last ? (size_t)(last - bytes.data) + 1 : 0;
+    if (whole) {
+        append_line(manager, job, p);
+        append(manager, job, (leat_bytes){bytes.data, whole});
+    }
+    size_t rest = bytes.size - whole;
+    if (rest == 0 || keep_line(manager, p, bytes.data + whole, rest))
+        return;
+    append_line(manager, job, p);
+    append(manager, job, (leat_bytes){bytes.data + whole, rest});
+}
+
 // What was printed to standard error is no output of the job: it goes to its log, line by line.
 static void log_lines(leati_manager *manager, leati_managed_job *job, const char *worker,
                       const leat_bytes *bytes)
@@ -167,33 +211,63 @@ static leati_managed_job *find_sender(leati_manager *manager, const leati_member
     return *from == UINT32_MAX || leati_phase_is_final(job->phase) ? NULL : job;
 }
 
-void leati_manager_output(leati_manager *manager, leati_peer *peer, const leati_msg_output *output)
+// Locks for a thread that is about to append; NULL, and nothing is locked, when there is nothing to
+// append to.
+static leati_managed_job *begin(leati_manager *manager, leati_peer *peer, uint64_t attempt,
+                                uint32_t *from)
 {
-    uint32_t from;
     pthread_mutex_lock(&manager->lock);
-    leati_managed_job *job = find_sender(manager, peer->member, output->attempt, &from);
-    if (peer->member)
-        peer->member->heard_ns = leati_clock_ns();
-    if (!job || output->bytes.size == 0) {
-        pthread_mutex_unlock(&manager->lock);
-        return;
-    }
-    job->users++;
-    // Of the locks this is the outer one.
+    leati_managed_job *job = find_sender(manager, peer->member, attempt, from);
+    if (job)
+        job->users++;
     pthread_mutex_unlock(&manager->lock);
-    pthread_mutex_lock(&job->output_lock);
+    if (!job)
+        return NULL;
+    pthread_mutex_lock(&job->output_lock); // of the two the outer one
     pthread_mutex_lock(&manager->lock);
-    if (output->fd == STDERR_FILENO)
-        log_lines(manager, job, job->participants[from].name, &output->bytes);
-    else if (!leati_phase_is_final(job->phase))
-        append(manager, job, output->bytes);
-    job->participants[from].output_seen = output->offset + output->bytes.size;
+    return job;
+}
+
+static void end(leati_manager *manager, leati_managed_job *job)
+{
     leati_managed_take_output(manager, job);
-    job->users--;
-    leati_output_close(job);
     pthread_cond_broadcast(&manager->changed);
     pthread_mutex_unlock(&manager->lock);
     pthread_mutex_unlock(&job->output_lock);
+    pthread_mutex_lock(&manager->lock);
+    job->users--; // from here on it may be gone
+    leati_output_close(job);
+    pthread_mutex_unlock(&manager->lock);
+}
+
+void leati_manager_output(leati_manager *manager, leati_peer *peer, const leati_msg_output *output)
+{
+    uint32_t from;
+    leati_managed_job *job = begin(manager, peer, output->attempt, &from);
+    if (!job)
+        return;
+    leati_participant *p = &job->participants[from];
+    if (peer->member)
+        peer->member->heard_ns = leati_clock_ns();
+    if (output->fd == STDERR_FILENO)
+        log_lines(manager, job, p->name, &output->bytes);
+    else if (!leati_phase_is_final(job->phase) && output->bytes.size)
+        append_lines(manager, job, p, output->bytes);
+    p->output_seen = output->offset + output->bytes.size;
+    end(manager, job);
+}
+
+void leati_manager_output_over(leati_manager *manager, leati_peer *peer, uint64_t attempt)
+{
+    uint32_t from;
+    leati_managed_job *job = begin(manager, peer, attempt, &from);
+    if (!job)
+        return;
+    leati_participant *p = &job->participants[from];
+    append_line(manager, job, p);
+    leati_free(manager->allocator, p->line);
+    p->line = NULL;
+    end(manager, job);
 }
 
 // --- reading ---

@@ -6,10 +6,10 @@
 
 enum { KIB = 1024, MIB = 1024 * KIB };
 
-// Byte N of what a worker prints.
+// Byte N of what a worker prints: every second one ends a line, so that nothing waits for long.
 static uint8_t byte_at(uint64_t n)
 {
-    return (uint8_t)(n * 7 + n / 251);
+    return n % 2 ? '\n' : (uint8_t)(n * 7 + n / 251);
 }
 
 typedef struct scene {
@@ -116,7 +116,7 @@ Test(output, of_a_job_that_nobody_waits_for_its_end_is_kept)
         print_to(&s, 1, 777);
     wait_end(&s, s.sent);
     cr_expect(read_from(&s, 0) == s.sent - 5000);
-    print_to(&s, 1, 12345); // more than is kept, at once
+    print_to(&s, 1, 12346); // more than is kept, at once
     wait_end(&s, s.sent);
     cr_expect(read_from(&s, 0) == s.sent - 5000);
     scene_stop(&s);
@@ -200,6 +200,50 @@ Test(output, is_taken_once_the_client_counts_as_gone)
     scene_stop(&s);
 }
 
+static void say(fake *f, uint64_t attempt, uint64_t *sent, const char *text, size_t size)
+{
+    leati_msg_output m = {attempt, 1, *sent, {(const uint8_t *)text, size}};
+    fake_send(f, LEATI_MESSAGE_OUTPUT, LEAT_TYPE(leati_msg_output), &m);
+    *sent += size;
+}
+
+Test(output, does_not_mix_the_lines_of_task_managers)
+{
+    enum { LONG_LINE = LEATI_OUTPUT_WINDOW / 2 + 1 };
+    boss b;
+    fake one, two;
+    scene s;
+    uint64_t sent[2] = {0}, first;
+    static char longer[LONG_LINE];
+    char got[20];
+    boss_init(&b);
+    boss_start(&b);
+    put_artifact(&b);
+    fake_start(&one, &b, 1, 1);
+    fake_start(&two, &b, 2, 1);
+    submit_simple(&b, 2, s.id);
+    uint64_t attempt = expect_deploy(&one);
+    s.b = b;
+    say(&two, attempt, &sent[1], "x\ny", 3);
+    wait_end(&s, 2);
+    say(&one, attempt, &sent[0], "abc", 3);
+    say(&one, attempt, &sent[0], "def\ntail", 8);
+    wait_end(&s, 9);
+    say_over(&one, attempt, true);
+    wait_end(&s, 13);
+    pthread_mutex_lock(&b.manager->lock);
+    cr_expect(leati_job_output(job_of(&b, s.id), 0, got, sizeof got, &first) == 13);
+    pthread_mutex_unlock(&b.manager->lock);
+    cr_expect(memcmp(got, "x\nabcdef\ntail", 13) == 0);
+    // One that is too long to be kept back.
+    memset(longer, 'z', sizeof longer);
+    say(&two, attempt, &sent[1], longer, sizeof longer);
+    wait_end(&s, 14 + sizeof longer);
+    fake_stop(&one);
+    fake_stop(&two);
+    boss_stop(&b);
+}
+
 Test(output, to_standard_error_goes_to_the_log_of_the_job)
 {
     scene s;
@@ -226,8 +270,8 @@ Test(output, that_comes_late_is_not_taken)
     scene_start(&s, MIB, false);
     leati_msg_output m = {s.attempt - 1, 1, 0, {(const uint8_t *)"late", 4}};
     fake_send(&s.f, LEATI_MESSAGE_OUTPUT, LEAT_TYPE(leati_msg_output), &m);
-    print_to(&s, 1, 3);
-    wait_end(&s, 3);
+    print_to(&s, 1, 4);
+    wait_end(&s, 4);
     cr_expect(read_from(&s, 0) == 0);
     scene_stop(&s);
 }
@@ -239,7 +283,7 @@ Test(output, that_cannot_be_written_fails_the_job)
     scene_start(&s, MIB, false);
     snprintf(path, sizeof path, "%s/outputs", s.b.folder);
     leati_remove_tree(path);
-    print_to(&s, 1, 3);
+    print_to(&s, 1, 4);
     wait_phase(&s.b, s.id, LEATI_PHASE_FAILING);
     failure_of(&s.b, s.id, 0, text);
     cr_expect_str_eq(text, "the output of the job cannot be kept: No such file or directory");
@@ -256,8 +300,8 @@ Test(output, only_the_newest_lines_of_a_log_are_kept)
         leati_msg_log m = {s.attempt, LEAT_LOG_WARN, INT64_C(1700000000123), leati_text(line)};
         fake_send(&s.f, LEATI_MESSAGE_LOG, LEAT_TYPE(leati_msg_log), &m);
     }
-    print_to(&s, 1, 1); // what comes before it has been taken
-    wait_end(&s, 1);
+    print_to(&s, 1, 2); // what comes before it has been taken
+    wait_end(&s, 2);
     pthread_mutex_lock(&s.b.manager->lock);
     leati_managed_job *job = job_of(&s.b, s.id);
     const char *last = job->log[(job->log_count - 1) % LEATI_LOG_LINES_KEPT];
