@@ -17,7 +17,7 @@ static void on_crash(int signal_number, siginfo_t *info, void *context)
     uint64_t attempt;
     uint32_t vertex, subtask;
     if (!leati_crash_place(context, &attempt, &vertex, &subtask, text, sizeof text))
-        strcpy(text, "nowhere");
+        memcpy(text, "nowhere", sizeof "nowhere");
     ssize_t written = write(told, text, strlen(text));
     _exit(written > 0 ? 0 : 1);
 }
