@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "network/nng/connection_impl.h"
+#include "network/nng/tls.h"
 
 static void release(leati_connection *self)
 {
@@ -40,7 +41,7 @@ leat_err leati_connection_create(const leati_connection_setup *setup, leati_conn
     self->allocator = setup->allocator;
     self->hello = *setup->hello;
     leati_hello_complete(&self->hello);
-    leati_hello_put(&self->hello, self->hello_frame);
+    self->auth = setup->auth;
     self->dial_timeout_ms = setup->dial_timeout_ms;
     self->hello_timeout_ms = setup->hello_timeout_ms;
     self->frame_max = setup->frame_max;
@@ -48,8 +49,11 @@ leat_err leati_connection_create(const leati_connection_setup *setup, leati_conn
     pthread_mutex_init(&self->lock, NULL);
     pthread_mutex_init(&self->in_lock, NULL);
     pthread_mutex_init(&self->out_lock, NULL);
-    leat_err err = LEAT_ENOMEM;
-    if (nng_aio_alloc(&self->in, NULL, NULL) == 0 && nng_aio_alloc(&self->out, NULL, NULL) == 0)
+    leat_err err = leati_connection_prepare_hello(self);
+    if (err == LEAT_OK &&
+        (nng_aio_alloc(&self->in, NULL, NULL) != 0 || nng_aio_alloc(&self->out, NULL, NULL) != 0))
+        err = LEAT_ENOMEM;
+    if (err == LEAT_OK)
         err = start_threads(self);
     if (err != LEAT_OK) {
         release(self);
@@ -70,24 +74,45 @@ void leati_connection_begin(leati_connection *connection, leati_connection_stage
     pthread_mutex_unlock(&connection->lock);
 }
 
+static leat_err make_dialer(const leati_connection_options *options, nng_stream_dialer **dialer,
+                            char *why, size_t why_size)
+{
+    char with_tls[LEATI_ADDRESS_SIZE + 8];
+    const char *address = options->address;
+    const leati_tls *tls = options->auth ? options->auth->tls : NULL;
+    if (tls && !leati_tls_address(address, with_tls, sizeof with_tls)) {
+        snprintf(why, why_size, "%s: there is no TLS at such an address", address);
+        return LEAT_EINVAL;
+    }
+    int error = nng_stream_dialer_alloc(dialer, tls ? with_tls : address);
+    if (!error && tls)
+        error = leati_tls_set_dialer(tls, *dialer);
+    if (!error) {
+        // Where these do not exist (ipc) they are not needed.
+        (void)nng_stream_dialer_set_bool(*dialer, NNG_OPT_TCP_NODELAY, true);
+        (void)nng_stream_dialer_set_bool(*dialer, NNG_OPT_TCP_KEEPALIVE, true);
+        return LEAT_OK;
+    }
+    if (*dialer)
+        nng_stream_dialer_free(*dialer);
+    snprintf(why, why_size, "%s: %s", address, leati_nng_text(error));
+    return error == NNG_ENOMEM ? LEAT_ENOMEM : LEAT_EINVAL;
+}
+
 leat_err leati_connection_dial(const leati_connection_options *options,
                                leati_connection **connection, char *why, size_t why_size)
 {
     leat_err err = leati_address_check(options->address, 1, why, why_size);
     if (err != LEAT_OK)
         return err;
-    nng_stream_dialer *dialer;
-    int error = nng_stream_dialer_alloc(&dialer, options->address);
-    if (error) {
-        snprintf(why, why_size, "%s: %s", options->address, leati_nng_text(error));
-        return error == NNG_ENOMEM ? LEAT_ENOMEM : LEAT_EINVAL;
-    }
-    // Where these do not exist (ipc) they are not needed.
-    (void)nng_stream_dialer_set_bool(dialer, NNG_OPT_TCP_NODELAY, true);
-    (void)nng_stream_dialer_set_bool(dialer, NNG_OPT_TCP_KEEPALIVE, true);
+    nng_stream_dialer *dialer = NULL;
+    err = make_dialer(options, &dialer, why, why_size);
+    if (err != LEAT_OK)
+        return err;
     leati_connection_setup setup = {
         .allocator = leati_allocator_or_default(options->allocator),
         .hello = &options->hello,
+        .auth = options->auth,
         .dial_timeout_ms = options->dial_timeout_ms,
         .hello_timeout_ms = options->hello_timeout_ms,
         .frame_max = options->frame_max,

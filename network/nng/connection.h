@@ -4,7 +4,7 @@
 //
 // A frame is a header of 16 bytes, little endian, and its payload. The first frame in each
 // direction is a hello; one that does not fit ends the connection with a reason that names both
-// sides.
+// sides. With a secret (auth.h) each side shows that it knows it before the connection is open.
 //
 // Threading. A reader and a writer thread a connection, with no-callback aios. The hooks `place`
 // and `arrived` run on the reader, `fill` and `sent` on the writer; `closed` runs once, last of
@@ -26,6 +26,7 @@
 
 #include "leat/alloc.h"
 #include "leat/error.h"
+#include "network/nng/auth.h"
 
 typedef struct leati_connection leati_connection;
 typedef struct leati_listener leati_listener;
@@ -85,8 +86,9 @@ typedef struct leati_connection_hooks {
 
 typedef struct leati_connection_options {
     const leat_allocator *allocator;
-    const char *address; // "tcp://127.0.0.1:4711", "ipc:///path"
-    leati_hello hello;   // ours
+    const char *address;    // "tcp://127.0.0.1:4711", "ipc:///path"
+    leati_hello hello;      // ours
+    const leati_auth *auth; // NULL: nothing is asked of the peer
     int64_t dial_timeout_ms, hello_timeout_ms;
     uint32_t frame_max; // a larger payload is refused, before any memory is taken
     const leati_connection_hooks *hooks;
@@ -115,6 +117,7 @@ typedef struct leati_listener_options {
     const leat_allocator *allocator;
     const char *address;
     leati_hello hello;
+    const leati_auth *auth; // NULL: nothing is asked of those who connect
     int64_t hello_timeout_ms;
     uint32_t frame_max;
     uint32_t most;

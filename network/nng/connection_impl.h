@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inside of connections, shared by connection.c, connection_io.c and listener.c; and the hello,
-// which is in frame.c.
+// The inside of connections, shared by connection.c, connection_io.c, handshake.c and listener.c;
+// and the hello, which is in frame.c.
 #ifndef LEATI_NETWORK_NNG_CONNECTION_IMPL_H
 #define LEATI_NETWORK_NNG_CONNECTION_IMPL_H
 
@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "base/thread.h"
+#include "network/nng/auth.h"
 #include "network/nng/connection.h"
 
 enum {
@@ -16,6 +17,8 @@ enum {
     LEATI_CONNECTION_BUFFER = 16 << 10, // small frames are read so many bytes at a time
     LEATI_ADDRESS_SIZE = 160,
     LEATI_WHY_SIZE = 512,
+    // A hello, and a nonce behind it where there is a secret.
+    LEATI_HELLO_MOST = LEATI_FRAME_SIZE + LEATI_HELLO_SIZE + LEATI_FRAME_SIZE + LEATI_NONCE_SIZE,
 };
 
 // How many connections a listener has; they may outlive it.
@@ -42,6 +45,7 @@ struct leati_connection {
     const leati_connection_hooks *hooks;
     void *user;
     leati_hello hello;
+    const leati_auth *auth; // or NULL
     int64_t dial_timeout_ms, hello_timeout_ms;
     uint32_t frame_max;
     char peer[LEATI_ADDRESS_SIZE];
@@ -71,13 +75,15 @@ struct leati_connection {
     // line of its own, as any thread writes to it.
     _Alignas(64) _Atomic uint32_t news;
 
-    _Alignas(64) uint8_t hello_frame[LEATI_FRAME_SIZE + LEATI_HELLO_SIZE];
+    size_t hello_size; // immutable, with what it is of
+    _Alignas(64) uint8_t hello_frame[LEATI_HELLO_MOST];
     uint8_t buffer[LEATI_CONNECTION_BUFFER];
 };
 
 typedef struct leati_connection_setup {
     const leat_allocator *allocator;
     const leati_hello *hello;
+    const leati_auth *auth;
     int64_t dial_timeout_ms, hello_timeout_ms;
     uint32_t frame_max;
     const char *peer;
@@ -96,6 +102,23 @@ leat_err leati_connection_fail(leati_connection *connection, leat_err err, const
 // The main functions of the threads (connection_io.c).
 void *leati_connection_read(void *connection);
 void *leati_connection_write(void *connection);
+
+// --- what handshake.c needs of connection_io.c, and the other way round; all for the reader ---
+
+bool leati_connection_is_closing(leati_connection *self);
+// A time for the two below; 0 means no limit.
+int64_t leati_connection_deadline(int64_t timeout_ms);
+// Reads until so many bytes, no more than the buffer's size, are in the buffer.
+LEAT_MUST_USE leat_err leati_connection_buffer(leati_connection *self, size_t needed,
+                                               int64_t deadline_ns);
+// Sends all parts; an error of nng. For the writer, and before it sends frames for the reader too.
+int leati_connection_transmit(leati_connection *self, const leati_part *parts, size_t count,
+                              int64_t deadline_ns);
+void leati_connection_enter(leati_connection *self, leati_connection_stage stage);
+
+// What is to be said first. LEAT_EIO: there are no random numbers.
+LEAT_MUST_USE leat_err leati_connection_prepare_hello(leati_connection *self);
+LEAT_MUST_USE leat_err leati_connection_greet(leati_connection *self, leati_hello *peer);
 
 // What an error of nng means to people, and its code.
 const char *leati_nng_text(int error);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two threads of a connection.
 //
-// The reader leads: it connects, compares hellos, reads frames, and at the end joins the writer and
-// tells `closed`. The writer sends our hello, and then what `fill` gives.
+// The reader leads: it connects, shakes hands (handshake.c), reads frames, and at the end joins the
+// writer and tells `closed`. The writer sends our hello, and then what `fill` gives.
 //
 // A writer that finds the other side gone does not end the connection at once: what the peer has
 // sent before it went is still to be read, and the reader comes upon the end by itself.
@@ -15,7 +15,7 @@
 
 enum { DRAIN_MS = 1000 }; // how long the reader may go on after the writer has failed
 
-static bool is_closing(leati_connection *self)
+bool leati_connection_is_closing(leati_connection *self)
 {
     return atomic_load_explicit(&self->closing, memory_order_acquire);
 }
@@ -31,7 +31,7 @@ static nng_duration time_left(int64_t deadline_ns)
     return left_ms < 1 ? 1 : left_ms > INT_MAX ? INT_MAX : (nng_duration)left_ms;
 }
 
-static int64_t deadline_in(int64_t timeout_ms)
+int64_t leati_connection_deadline(int64_t timeout_ms)
 {
     return timeout_ms <= 0 ? 0 : leati_clock_ns() + timeout_ms * 1000000;
 }
@@ -45,7 +45,7 @@ static int receive(leati_connection *self, const nng_iov *iov, unsigned count, i
     nng_aio_set_iov(self->in, count, iov);
     nng_aio_set_timeout(self->in, time_left(deadline_ns));
     pthread_mutex_lock(&self->in_lock);
-    bool begun = !is_closing(self);
+    bool begun = !leati_connection_is_closing(self);
     if (begun)
         nng_stream_recv(self->stream, self->in);
     pthread_mutex_unlock(&self->in_lock);
@@ -60,8 +60,8 @@ static int receive(leati_connection *self, const nng_iov *iov, unsigned count, i
 }
 
 // Sends all parts; the system often takes some of it only.
-static int transmit(leati_connection *self, const leati_part *parts, size_t count,
-                    int64_t deadline_ns)
+int leati_connection_transmit(leati_connection *self, const leati_part *parts, size_t count,
+                              int64_t deadline_ns)
 {
     nng_iov iov[LEATI_CONNECTION_PARTS];
     size_t first = 0;
@@ -77,7 +77,7 @@ static int transmit(leati_connection *self, const leati_part *parts, size_t coun
         nng_aio_set_iov(self->out, (unsigned)(count - first), iov + first);
         nng_aio_set_timeout(self->out, time_left(deadline_ns));
         pthread_mutex_lock(&self->out_lock);
-        bool begun = !is_closing(self);
+        bool begun = !leati_connection_is_closing(self);
         if (begun)
             nng_stream_send(self->stream, self->out);
         pthread_mutex_unlock(&self->out_lock);
@@ -115,7 +115,7 @@ static bool await_stage(leati_connection *self, leati_connection_stage wanted)
 {
     for (;;) {
         atomic_exchange_explicit(&self->news, 0, memory_order_acq_rel);
-        if (is_closing(self))
+        if (leati_connection_is_closing(self))
             return false;
         // Acquire: pairs with enter() and leati_connection_begin.
         uint32_t stage = atomic_load_explicit(&self->stage, memory_order_acquire);
@@ -137,17 +137,17 @@ static void give_up_sending(leati_connection *self, int error)
 static void send_frames(leati_connection *self)
 {
     leati_part parts[LEATI_CONNECTION_PARTS];
-    while (!is_closing(self)) {
+    while (!leati_connection_is_closing(self)) {
         // Acquire: pairs with leati_connection_kick.
         atomic_exchange_explicit(&self->news, 0, memory_order_acq_rel);
         size_t count = self->hooks->fill(self, self->user, parts);
         if (count == 0) {
-            if (!is_closing(self))
+            if (!leati_connection_is_closing(self))
                 sleep_until_kicked(self);
             continue;
         }
         assert(count <= LEATI_CONNECTION_PARTS);
-        int error = transmit(self, parts, count, 0);
+        int error = leati_connection_transmit(self, parts, count, 0);
         if (error) {
             give_up_sending(self, error);
             return;
@@ -160,9 +160,10 @@ static void send_hello(leati_connection *self)
 {
     // A hello that cannot be sent says nothing here: the reader gets to know more, perhaps the
     // hello of the peer that tells why it has closed.
-    leati_part hello = {.data = self->hello_frame, .size = sizeof self->hello_frame};
+    leati_part hello = {.data = self->hello_frame, .size = self->hello_size};
     if (await_stage(self, LEATI_CONNECTION_GREETING))
-        (void)transmit(self, &hello, 1, deadline_in(self->hello_timeout_ms));
+        (void)leati_connection_transmit(self, &hello, 1,
+                                        leati_connection_deadline(self->hello_timeout_ms));
     // Release: pairs with await_greeting_sent.
     atomic_store_explicit(&self->greeted, 1, memory_order_release);
     leati_futex_wake(&self->greeted);
@@ -179,7 +180,7 @@ void *leati_connection_write(void *connection)
 
 // --- the reader ----------------------------------------------------------------------------------
 
-static void enter(leati_connection *self, leati_connection_stage stage)
+void leati_connection_enter(leati_connection *self, leati_connection_stage stage)
 {
     // Release: pairs with await_stage.
     atomic_store_explicit(&self->stage, stage, memory_order_release);
@@ -188,9 +189,9 @@ static void enter(leati_connection *self, leati_connection_stage stage)
 
 static leat_err dial(leati_connection *self)
 {
-    nng_aio_set_timeout(self->in, time_left(deadline_in(self->dial_timeout_ms)));
+    nng_aio_set_timeout(self->in, time_left(leati_connection_deadline(self->dial_timeout_ms)));
     pthread_mutex_lock(&self->in_lock);
-    bool begun = !is_closing(self);
+    bool begun = !leati_connection_is_closing(self);
     if (begun)
         nng_stream_dialer_dial(self->dialer, self->in);
     pthread_mutex_unlock(&self->in_lock);
@@ -222,7 +223,7 @@ static leat_err lost(leati_connection *self, int error, bool inside)
 }
 
 // Reads until `needed` bytes, no more than the buffer's size, are there.
-static leat_err buffer_at_least(leati_connection *self, size_t needed, int64_t deadline_ns)
+leat_err leati_connection_buffer(leati_connection *self, size_t needed, int64_t deadline_ns)
 {
     if (self->begin > 0 && self->end - self->begin < needed) {
         memmove(self->buffer, self->buffer + self->begin, self->end - self->begin);
@@ -239,45 +240,6 @@ static leat_err buffer_at_least(leati_connection *self, size_t needed, int64_t d
         self->end += got;
     }
     return LEAT_OK;
-}
-
-// Ours must be on its way before the connection ends, so that a peer that does not fit learns why.
-static void await_greeting_sent(leati_connection *self)
-{
-    while (!atomic_load_explicit(&self->greeted, memory_order_acquire))
-        leati_futex_wait(&self->greeted, 0);
-}
-
-static leat_err refuse_stranger(leati_connection *self)
-{
-    return leati_connection_fail(self, LEAT_ECORRUPT,
-                                 "is no process of Leat: what it says makes no "
-                                 "sense");
-}
-
-static leat_err greet(leati_connection *self, leati_hello *peer)
-{
-    char why[LEATI_WHY_SIZE];
-    leati_frame frame;
-    int64_t deadline_ns = deadline_in(self->hello_timeout_ms);
-    enter(self, LEATI_CONNECTION_GREETING);
-    leat_err err = buffer_at_least(self, LEATI_FRAME_SIZE, deadline_ns);
-    if (err != LEAT_OK)
-        return err;
-    leati_frame_get(&frame, self->buffer + self->begin);
-    if (frame.kind != 0 || frame.size != LEATI_HELLO_SIZE)
-        return refuse_stranger(self);
-    err = buffer_at_least(self, LEATI_FRAME_SIZE + LEATI_HELLO_SIZE, deadline_ns);
-    if (err != LEAT_OK)
-        return err;
-    if (!leati_hello_get(peer, self->buffer + self->begin + LEATI_FRAME_SIZE))
-        return refuse_stranger(self);
-    self->begin += LEATI_FRAME_SIZE + LEATI_HELLO_SIZE;
-    err = leati_hello_check(&self->hello, peer, why, sizeof why);
-    if (err == LEAT_OK)
-        return err;
-    await_greeting_sent(self);
-    return leati_connection_fail(self, err, "%s", why);
 }
 
 // The payload: what is in the buffer already is copied, the rest goes where it belongs, and what
@@ -307,7 +269,7 @@ static leat_err read_payload(leati_connection *self, uint8_t *to, size_t size)
 static leat_err read_frame(leati_connection *self)
 {
     leati_frame frame;
-    leat_err err = buffer_at_least(self, LEATI_FRAME_SIZE, 0);
+    leat_err err = leati_connection_buffer(self, LEATI_FRAME_SIZE, 0);
     if (err != LEAT_OK)
         return err;
     leati_frame_get(&frame, self->buffer + self->begin);
@@ -344,11 +306,11 @@ static void read_all(leati_connection *self)
     leati_hello peer;
     if (!self->stream && dial(self) != LEAT_OK)
         return;
-    if (greet(self, &peer) != LEAT_OK || is_closing(self))
+    if (leati_connection_greet(self, &peer) != LEAT_OK || leati_connection_is_closing(self))
         return;
     self->hooks->opened(self, self->user, &peer);
-    enter(self, LEATI_CONNECTION_OPEN);
-    while (!is_closing(self) && read_frame(self) == LEAT_OK)
+    leati_connection_enter(self, LEATI_CONNECTION_OPEN);
+    while (!leati_connection_is_closing(self) && read_frame(self) == LEAT_OK)
         continue;
 }
 
