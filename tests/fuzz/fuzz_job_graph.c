@@ -44,6 +44,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     REQUIRE(leati_job_graph_encode(again, &second, &second_size) == LEAT_OK);
     REQUIRE(first_size == second_size && memcmp(first, second, first_size) == 0);
     REQUIRE(strcmp(graph->digest, again->digest) == 0);
+    leati_job_graph_difference(graph, again, why, sizeof why);
+    REQUIRE(why[0] == '\0');
     print_both(graph, again);
     free(first);
     free(second);
