@@ -109,7 +109,7 @@ void leat_harness_destroy(leat_harness **harness)
     leat_test_allocator_destroy(&h->failing);
     for (int i = 0; i < 2; i++)
         leati_strbuf_fini(&h->printed[i]);
-    leati_free(h->allocator, h->reaches);
+    leati_free(h->allocator, h->helpers);
     leat_allocator allocator = h->allocator_copy;
     leati_free(&allocator, h);
     *harness = NULL;
@@ -132,27 +132,78 @@ const char *leat_harness_printed(const leat_harness *h, int fd)
 
 // --- start ---
 
-// Which vertices records of each get to. Only those may run while it waits in the middle of a
-// record: they, and they alone, make room for it, and none of them waits for it.
+// Rows of n vertices each.
+typedef struct ways {
+    const leati_job_graph *graph;
+    size_t n;
+    bool *downstream; // [a * n + b]: whether records of a get to b
+    bool *helpers;    // [a * n + b]: whether b may run while a waits for room
+    bool *needed;     // [a * n + b]: whether b must run for a to end
+    bool changed;
+} ways;
+
+static void add(ways *w, bool *row, size_t v)
+{
+    w->changed |= !row[v];
+    row[v] = true;
+}
+
+static void add_row(ways *w, bool *row, const bool *other)
+{
+    for (size_t v = 0; v < w->n; v++)
+        if (other[v])
+            add(w, row, v);
+}
+
+static bool feeds_variable(const ways *w, const leati_job_edge *edge)
+{
+    return edge->input >= w->graph->vertices[edge->to_vertex].ops[0].input_count;
+}
+
+static void follow(ways *w, const leati_job_edge *edge)
+{
+    size_t n = w->n, from = edge->from_vertex * n, to = edge->to_vertex * n;
+    add(w, w->downstream + from, edge->to_vertex);
+    add_row(w, w->downstream + from, w->downstream + to);
+    add_row(w, w->helpers + from, w->downstream + from);
+    add_row(w, w->needed + to, w->needed + from);
+    // What is read when complete, or into a variable, is taken whatever the consumer waits for.
+    if (edge->blocking || feeds_variable(w, edge))
+        return;
+    add_row(w, w->helpers + from, w->helpers + to);
+    for (uint32_t e = 0; e < w->graph->edge_count; e++) {
+        const leati_job_edge *other = &w->graph->edges[e];
+        if (other->to_vertex == edge->to_vertex && feeds_variable(w, other))
+            add_row(w, w->helpers + from, w->needed + other->from_vertex * n);
+    }
+}
+
+// Only those may run while a task waits in the middle of a record that make room for it: its
+// records get to them, or a broadcast variable of such a one needs them. None of them waits for it:
+// the graph sees to that (graph/broadcast.c).
 static leat_err find_ways(leat_harness *h)
 {
     const leati_job_graph *graph = h->job->graph;
     size_t n = graph->vertex_count;
-    h->reaches = leati_calloc(h->allocator, n * n, sizeof *h->reaches);
-    if (!h->reaches)
+    bool *all = leati_calloc(h->allocator, 3 * n * n, sizeof *all);
+    if (!all)
         return leati_harness_fail(h, LEAT_ENOMEM, "no memory for the harness");
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (uint32_t e = 0; e < graph->edge_count; e++) {
-            bool *from = h->reaches + graph->edges[e].from_vertex * n;
-            size_t to = graph->edges[e].to_vertex;
-            for (size_t v = 0; v < n; v++) {
-                bool reached = v == to || h->reaches[to * n + v];
-                changed |= reached && !from[v];
-                from[v] |= reached;
-            }
+    ways w = {.graph = graph,
+              .n = n,
+              .helpers = all,
+              .downstream = all + n * n,
+              .needed = all + 2 * n * n,
+              .changed = true};
+    while (w.changed) {
+        w.changed = false;
+        for (size_t v = 0; v < n; v++) {
+            add(&w, w.needed + v * n, v);
+            add_row(&w, w.needed + v * n, w.helpers + v * n);
         }
+        for (uint32_t e = 0; e < graph->edge_count; e++)
+            follow(&w, &graph->edges[e]);
     }
+    h->helpers = all; // the others stand behind it
     return LEAT_OK;
 }
 
@@ -166,12 +217,12 @@ static bool may_run(void *user, const leati_runnable *waiting, const leati_runna
     const leat_harness *h = user;
     // Before the job has been handed out nothing waits.
     size_t n = h->job->graph->vertex_count;
-    return h->reaches[task_of(waiting)->vertex->id * n + task_of(candidate)->vertex->id];
+    return h->helpers[task_of(waiting)->vertex->id * n + task_of(candidate)->vertex->id];
 }
 
 leat_err leat_harness_start(leat_harness *h)
 {
-    if (h->job && h->reaches)
+    if (h->job && h->helpers)
         return LEAT_OK;
     if (h->runtime)
         return tell_faults(h, LEAT_ESTATE);

@@ -49,7 +49,8 @@ struct leat_harness {
     leat_env *env;
     leat_runtime *runtime; // from the start on
     leat_job *job;
-    bool *reaches; // [a * vertex_count + b]: whether records of vertex a get to vertex b
+    // [a * vertex_count + b]: whether vertex b may run while a waits in the middle of a record.
+    bool *helpers;
     leati_harness_port *ports;
     leati_harness_fault *faults;
     uint32_t last_task;

@@ -18,8 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../runtime/placed.h"
 #include "random_job.h"
+#include "tests/runtime/placed.h"
 
 #define STALL_SECONDS 60
 
@@ -69,19 +69,21 @@ static leat_err run_on_threads(graph *g, char *why, size_t why_size)
     return err;
 }
 
-// Without threads a task that waits in the middle of a record may stand on the one that makes the
-// variable for which its consumer waits, so that neither goes on.
-static bool has_variables(const graph *g)
+// Without threads a task that waits in the middle of a record, until a variable of its consumer is
+// whole, waits for tasks only, and not for the thread of a blocking source.
+static bool waits_for_threads(const graph *g)
 {
-    bool any = false;
-    for (int i = 0; i < g->count; i++)
-        any |= g->ops[i].variable >= 0;
-    return any;
+    bool variable = false, threaded = false;
+    for (int i = 0; i < g->count; i++) {
+        variable |= g->ops[i].variable >= 0;
+        threaded |= g->ops[i].threaded;
+    }
+    return variable && threaded;
 }
 
 static bool runs_in_steps(const graph *g)
 {
-    return g->seed % 4 == 3 && !has_variables(g);
+    return g->seed % 4 == 3 && !waits_for_threads(g);
 }
 
 // Blocking sources still have threads, and loops wait for a time, by the harness' clock.
