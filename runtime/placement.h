@@ -96,7 +96,7 @@ typedef enum leati_wait_kind {
 
 typedef struct leati_wait {
     leati_wait_kind kind;
-    int64_t since_ns;         // leati_clock_ns
+    int64_t since_ns;         // leati_clock_ns; of NONE: when it last went on after a wait
     uint32_t vertex, subtask; // of the other end, UINT32_MAX when there is none or several
     char text[160]; // for people: 'no input from "split" (all 3 subtasks)', 'user function of
                     // "slow"'
@@ -113,8 +113,8 @@ LEATI_SHARED void leati_job_task_place(const leat_job *job, uint32_t index, uint
 
 // What the calling thread is working on, for a signal handler: async-signal-safe, takes no lock.
 // False when it is on no task's turn. `text` gets 'operator "split" (2/3)' as far as it can be
-// told; `attempt` that of the placement. `registers` (may be NULL) is the handler's ucontext_t: of
-// a chain's operators it tells the one that was running.
+// told; `attempt` that of the placement. `registers` (may be NULL) is the handler's ucontext_t: by
+// it and the stack the one of a chain's operators is guessed that was running.
 LEATI_SHARED bool leati_crash_place(const void *registers, uint64_t *attempt, uint32_t *vertex,
                                     uint32_t *subtask, char *text, size_t text_size);
 

@@ -84,6 +84,34 @@ Test(scheduler, a_runnable_has_turns_until_it_ends)
     cr_assert(s.count == 4 && s.ended_count == 1);
 }
 
+Test(scheduler, one_that_is_held_runs_when_it_is_released)
+{
+    static const leati_turn turns[] = {LEATI_TURN_END};
+    script held = {.turns = turns, .name = 'a'}, other = {.turns = turns, .name = 'b'};
+    start(&held);
+    start(&other);
+    leati_runnable_hold(&held.run);
+    leati_runnable_wake(&held.run);
+    leati_runnable_wake(&other.run);
+    wait_for(&ended);
+    cr_assert_str_eq(order, "b");
+    leati_runnable_release(&held.run);
+    wait_for(&ended);
+    cr_assert_str_eq(order, "ba");
+    cr_assert(held.count == 1);
+}
+
+Test(scheduler, one_that_was_held_runs_though_nobody_has_woken_it)
+{
+    static const leati_turn turns[] = {LEATI_TURN_END};
+    script held = {.turns = turns, .name = 'a'};
+    start(&held);
+    leati_runnable_hold(&held.run);
+    leati_runnable_release(&held.run);
+    wait_for(&ended);
+    cr_assert(held.count == 1);
+}
+
 Test(scheduler, waking_a_running_one_makes_it_run_once_more)
 {
     static const leati_turn turns[] = {LEATI_TURN_SLEEP, LEATI_TURN_END};
