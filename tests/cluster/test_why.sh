@@ -14,7 +14,9 @@ printf '# SEED=%s\n' "$first_seed"
 now_ms() { date +%s%3N; }
 why() { timeout 10 "$leat" why --json "$id" >"$work/why" 2>"$work/err"; }
 # found CAUSE: the bottleneck is "planted", for that reason.
-found() { why && jq -e --arg cause "$1" '.bottleneck | .name == "planted" and .cause == $cause' "$work/why" >/dev/null; }
+found() {
+    why && jq -e --arg cause "$1" '.bottleneck | .name == "planted" and .cause == $cause' "$work/why" >/dev/null
+}
 names_nothing() { why && jq -e '.bottleneck == null' "$work/why" >/dev/null; }
 # since FROM TO: the beginning that it names, in ms since the epoch.
 since() { jq -e ".bottleneck.since | . >= $1 and . <= $2" "$work/why" >/dev/null; }
@@ -108,7 +110,9 @@ silent_named() {
     tell
     return 1
 }
-is_silent() { why && jq -e '.bottleneck | .cause == "silent" and (.text | startswith("taskmanager 2 "))' "$work/why" >/dev/null; }
+is_silent() {
+    why && jq -e '.bottleneck | .cause == "silent" and (.text | startswith("taskmanager 2 "))' "$work/why" >/dev/null
+}
 
 # A client that waits, whose output goes to somebody who does not read it.
 print_unread() {
@@ -124,7 +128,10 @@ print_unread() {
     wait_until unread_listed
     id=$(unread_id)
 }
-unread_id() { "$leat" list --json 2>/dev/null | jq -r '[.jobs[] | select(.name == "unread" and .state == "RUNNING")][0].id // ""'; }
+unread_id() {
+    "$leat" list --json 2>/dev/null |
+        jq -r '[.jobs[] | select(.name == "unread" and .state == "RUNNING")][0].id // ""'
+}
 unread_listed() { [ -n "$(unread_id)" ]; }
 
 seed=$first_seed
