@@ -67,7 +67,12 @@ static void build(leat_env *env)
     leat_stream *u = leat_key_by(union_of(a, leat_rebalance(b)), "word, count");
     leat_stream *r = leat_uid(leat_name(keyed_op(u, "r"), "count words"), "counts");
     leat_stream *t = keyed_op(leat_key_by_fn(r, some_key, pair), "t");
-    sink(leat_slot_group(join(t, r, "j", LEATI_CHAIN_ALWAYS), "group"), "k");
+    leat_stream *j = leat_slot_group(join(t, r, "j", LEATI_CHAIN_ALWAYS), "group");
+    sink(leat_broadcast_variable(leat_broadcast_variable(j, "v", a), "w", b), "k");
+    leat_err ignored = leati_env_set_folder(env, "/folder");
+    leat_cache_file(env, "file", "data");
+    ignored = ignored ? ignored : leati_env_set_cache(env, "other", "/data");
+    (void)ignored; // it is a fault as well
     (void)leat_env_alloc(env, 5000);
     leat_type_release(pair);
 }
