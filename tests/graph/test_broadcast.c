@@ -92,8 +92,7 @@ Test(broadcast, it_begins_a_chain_and_shows_in_the_plan)
     sink(m, "k");
     static const char *const expected[] = {
         [LEAT_PLAN_TEXT] = "=> vertex 2 broadcast variable rates by broadcast",
-        [LEAT_PLAN_JSON] = "\"ship_strategy\": \"BROADCAST\", \"key\": null, \"variable\": "
-                           "\"rates\"",
+        [LEAT_PLAN_JSON] = "\"BROADCAST\", \"key\": null, \"variable\": \"rates\"",
         [LEAT_PLAN_DOT] = "label=\"BROADCAST\\nvariable rates\"",
     };
     leati_job_graph *graph = job_graph_of(env);
