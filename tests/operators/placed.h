@@ -286,9 +286,9 @@ static inline char *placed_lines(const placed *p)
 {
     const char *a = leati_strbuf_text(&p->sides[0].run.out[0]);
     const char *b = leati_strbuf_text(&p->sides[1].run.out[0]);
-    char *all = malloc(strlen(a) + strlen(b) + 1);
-    strcpy(all, a);
-    strcat(all, b);
+    size_t size = strlen(a) + strlen(b) + 1;
+    char *all = malloc(size);
+    snprintf(all, size, "%s%s", a, b);
     run_sort(all);
     return all;
 }

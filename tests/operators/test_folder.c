@@ -89,7 +89,7 @@ static int first_line_of(leat_ctx *ctx, const void *in, void *out)
     if (!file || !fgets(line, sizeof line, file))
         return leat_fail(ctx, "%s cannot be read", path);
     fclose(file);
-    *(int64_t *)out = *(const int64_t *)in + atoi(line);
+    *(int64_t *)out = *(const int64_t *)in + strtol(line, NULL, 10);
     return 0;
 }
 

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../runtime/placed.h"
 #include "seeded.h"
+#include "tests/runtime/placed.h"
 
 enum { FILES_MOST = 60, LINES_MOST = 1000 };
 
