@@ -14,6 +14,7 @@
 #include "base/export.h"
 #include "leat/error.h"
 #include "leat/log.h"
+#include "network/nng/auth.h"
 
 // --- libleat-cluster ---
 
@@ -30,6 +31,8 @@ typedef struct leati_manager_options {
     const char *const *worker_args; // NULL-terminated: further arguments for them, "-D" and so on
     leati_config config;
     leat_logger logger;
+    leati_auth_files auth; // how task managers and clients show that they may
+    bool insecure;         // listen anywhere without that
 } leati_manager_options;
 
 typedef struct leati_worker_options {
@@ -41,6 +44,8 @@ typedef struct leati_worker_options {
     uint32_t slots, index;
     leati_config config;
     leat_logger logger;
+    leati_auth_files auth; // how it, the job manager and other task managers show that they may
+    bool insecure;         // listen anywhere without that
 } leati_worker_options;
 
 // Both run until SIGTERM or SIGINT (blocked by the caller in all threads, taken by sigtimedwait or

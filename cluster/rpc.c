@@ -73,6 +73,7 @@ leat_err leati_rpc_dial(const leati_rpc_options *options, leati_rpc **rpc, char 
         .allocator = allocator,
         .address = options->address,
         .hello = options->hello,
+        .auth = options->auth,
         .dial_timeout_ms = options->dial_timeout_ms,
         .hello_timeout_ms = options->hello_timeout_ms,
         .frame_max = LEATI_RPC_MESSAGE_MAX,

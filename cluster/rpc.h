@@ -43,7 +43,8 @@ typedef struct leati_rpc_handlers {
 typedef struct leati_rpc_options {
     const leat_allocator *allocator;
     const char *address;
-    leati_hello hello; // purpose is set here
+    leati_hello hello;      // purpose is set here
+    const leati_auth *auth; // or NULL; outlives all peers
     int64_t dial_timeout_ms, hello_timeout_ms;
     const leati_rpc_handlers *handlers;
     void *user; // of all peers of a server, until leati_rpc_set_user

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/alloc.h"
+#include "base/thread.h"
 #include "base/utf8.h"
 #include "cluster/manager/manager_impl.h"
 
@@ -83,6 +84,16 @@ void leati_manager_log(leati_manager *manager, leat_log_level level, const char 
     leati_text_clean(text);
     put_line(manager->log, level, text);
     leati_manager_kick(manager);
+}
+
+void leati_manager_tell_refused(leati_manager *manager, const char *why)
+{
+    uint32_t more;
+    if (!leati_refusals_take(&manager->refusals, why, leati_clock_ns(), &more))
+        return;
+    leati_manager_log(manager, LEAT_LOG_WARN, "somebody who connected was refused: %s", why);
+    if (more)
+        leati_manager_log(manager, LEAT_LOG_WARN, "so were %u more from there", (unsigned)more);
 }
 
 void leati_manager_flush_log(leati_manager *manager)

@@ -113,6 +113,7 @@ static leat_err serve(leati_manager *manager, char *why, size_t why_size)
         .allocator = manager->allocator,
         .address = address,
         .hello = {.abi = LEAT_ABI, .term = manager->term},
+        .auth = &manager->auth,
         .hello_timeout_ms = HELLO_MS,
         .handlers = &leati_manager_handlers,
         .user = manager,
@@ -142,6 +143,7 @@ static leat_err init(leati_manager *manager, const leati_manager_options *option
     manager->next_attempt = manager->term << 16;
     pthread_mutex_init(&manager->lock, NULL);
     leati_cond_init(&manager->changed);
+    leati_refusals_init(&manager->refusals);
     manager->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     manager->log = leati_log_queue_create(manager->allocator);
     if (manager->kick_fd < 0 || getrandom(id, sizeof id, 0) != (ssize_t)sizeof id) {
@@ -157,6 +159,16 @@ static leat_err init(leati_manager *manager, const leati_manager_options *option
     return LEAT_OK;
 }
 
+static leat_err open_auth(leati_manager *manager, char *why, size_t why_size)
+{
+    const leati_manager_options *options = &manager->options;
+    leat_err err = leati_auth_open(&manager->auth, &options->auth, why, why_size);
+    if (err == LEAT_OK)
+        err = leati_may_listen(options->bind, &manager->auth, options->insecure, &options->logger,
+                               why, why_size);
+    return err;
+}
+
 leat_err leati_manager_open(const leati_manager_options *options, leati_manager **manager,
                             char *why, size_t why_size)
 {
@@ -166,6 +178,8 @@ leat_err leati_manager_open(const leati_manager_options *options, leati_manager 
         return LEAT_ENOMEM;
     }
     leat_err err = init(made, options, why, why_size);
+    if (err == LEAT_OK)
+        err = open_auth(made, why, why_size);
     if (err == LEAT_OK)
         err = open_folders(made, why, why_size);
     if (err == LEAT_OK)
@@ -213,6 +227,8 @@ void leati_manager_close(leati_manager **manager)
     if (gone->log)
         leati_manager_flush_log(gone);
     leati_log_queue_destroy(&gone->log);
+    leati_refusals_fini(&gone->refusals);
+    leati_auth_close(&gone->auth);
     if (gone->kick_fd >= 0)
         (void)close(gone->kick_fd);
     pthread_cond_destroy(&gone->changed);

@@ -18,6 +18,7 @@
 #include "cluster/message.h"
 #include "cluster/module.h"
 #include "cluster/rpc.h"
+#include "cluster/security.h"
 #include "graph/job_graph.h"
 #include "leat/metrics.h"
 
@@ -142,6 +143,8 @@ struct leati_log_queue;
 typedef struct leati_manager {
     const leat_allocator *allocator;
     leati_manager_options options;
+    leati_auth auth; // immutable once it is open
+    leati_refusals refusals;
     char cluster[LEATI_ID_SIZE];
     uint64_t term;
     int64_t started_ms;

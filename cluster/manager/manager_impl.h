@@ -53,6 +53,8 @@ void leati_log_queue_destroy(struct leati_log_queue **queue);
 // by the manager's own thread, in leati_manager_flush_log. Any lock may be held.
 void leati_manager_log(leati_manager *manager, leat_log_level level, const char *format, ...)
     LEAT_PRINTF(3, 4);
+// Somebody has connected who may not; "tcp://host:port" and why. Once a minute for each host.
+void leati_manager_tell_refused(leati_manager *manager, const char *why);
 void leati_manager_flush_log(leati_manager *manager); // without locks
 // Adds a line to a job's log. `worker` may be NULL: the job manager itself.
 void leati_managed_log_at(leati_manager *manager, leati_managed_job *job, leat_log_level level,

@@ -396,7 +396,7 @@ static void on_closed(leati_rpc *rpc, void *user, leat_err err, const char *why)
 static void on_refused(void *user, leat_err err, const char *why)
 {
     (void)err;
-    leati_manager_log(user, LEAT_LOG_WARN, "somebody who connected was refused: %s", why);
+    leati_manager_tell_refused(user, why);
 }
 
 const leati_rpc_handlers leati_manager_handlers = {

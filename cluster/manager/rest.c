@@ -44,6 +44,9 @@ static void request_completed(void *user, struct MHD_Connection *connection, voi
     leati_rest_body_drop(request);
     leati_strbuf_fini(&request->body);
     leati_strbuf_fini(&request->out);
+    if (request->sum)
+        leati_sha256_drop(&request->sum);
+    leati_free(request->manager->allocator, request->target);
     leati_free(request->manager->allocator, request->path);
     leati_free(request->manager->allocator, request);
     *state = NULL;
@@ -76,6 +79,8 @@ static struct MHD_Response *make_response(leati_request *request)
 
 static enum MHD_Result answer(leati_request *request)
 {
+    if (!request->out.failed)
+        leati_rest_auth_answer(request);
     struct MHD_Response *response = make_response(request);
     if (!response)
         return MHD_NO;
@@ -100,19 +105,37 @@ static unsigned show_job(leati_request *request)
     return status;
 }
 
+// Called with the path as it was sent, before anything else of a request is known.
+static void *on_target(void *user, const char *target, struct MHD_Connection *connection)
+{
+    leati_request *request = request_create(user, connection);
+    if (!request)
+        return NULL;
+    request->target = leati_strdup(request->manager->allocator, target);
+    if (request->target)
+        return request;
+    leati_free(request->manager->allocator, request);
+    return NULL;
+}
+
 // Called when the headers have come, for each piece of the body, and at the end.
 static enum MHD_Result on_request(void *user, struct MHD_Connection *connection, const char *url,
                                   const char *method, const char *version, const char *data,
                                   size_t *size, void **state)
 {
     leati_request *request = *state;
-    if (!request) {
+    if (!request)
+        return MHD_NO;
+    if (!request->begun) {
+        request->begun = true;
         leati_rest_guard_request(connection, true);
-        request = request_create(user, connection);
-        *state = request;
-        if (!request)
-            return MHD_NO;
+        request->is_head = strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
         request->route = leati_rest_route(request, method, url);
+        // Strangers do not learn what there is, and send no bodies.
+        if (!leati_rest_auth_check(request, method)) {
+            request->route = NULL;
+            return MHD_YES;
+        }
         bool readable = !request->route || leati_rest_body_begin(request);
         return readable ? MHD_YES : answer(request);
     }
@@ -121,7 +144,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection,
         *size = 0;
         return good ? MHD_YES : MHD_NO;
     }
-    if (!request->status)
+    if (!request->status && leati_rest_auth_check_body(request))
         request->status = request->route->page ? request->route->page(request) : show_job(request);
     return answer(request);
 }
@@ -200,6 +223,7 @@ static struct MHD_Daemon *start_daemon(leati_rest *rest, int listener)
                                 MHD_USE_POLL | MHD_USE_ITC | MHD_USE_ERROR_LOG,
                             0, NULL, NULL, on_request, rest, MHD_OPTION_EXTERNAL_LOGGER,
                             log_library, rest, MHD_OPTION_LISTEN_SOCKET, listener,
+                            MHD_OPTION_URI_LOG_CALLBACK, on_target, rest,
                             MHD_OPTION_NOTIFY_COMPLETED, request_completed, rest,
                             MHD_OPTION_NOTIFY_CONNECTION, leati_rest_guard_connection, rest,
                             MHD_OPTION_CONNECTION_LIMIT, (unsigned)LEATI_REST_CONNECTIONS,
@@ -219,6 +243,9 @@ leat_err leati_rest_start(leati_manager *manager, leati_rest **rest, char *why, 
         goto no_memory;
     made->manager = manager;
     note_address(manager, listener);
+    err = leati_rest_auth_create(made, why, why_size);
+    if (err != LEAT_OK)
+        goto no_guard;
     err = leati_rest_guard_start(made);
     if (err != LEAT_OK)
         goto no_guard;
@@ -231,6 +258,7 @@ leat_err leati_rest_start(leati_manager *manager, leati_rest **rest, char *why, 
     leati_rest_guard_stop(made);
     pthread_mutex_destroy(&made->guard_lock);
 no_guard:
+    leati_rest_auth_destroy(made);
     leati_free(manager->allocator, made);
 no_memory:
     close(listener);
@@ -251,5 +279,6 @@ void leati_rest_stop(leati_rest **rest)
     leati_rest_guard_stop(gone);
     MHD_stop_daemon(gone->daemon); // waits for all its threads, and closes the listener
     pthread_mutex_destroy(&gone->guard_lock);
+    leati_rest_auth_destroy(gone);
     leati_free(gone->manager->allocator, gone);
 }

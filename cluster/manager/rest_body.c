@@ -22,9 +22,15 @@ bool leati_rest_is_hash(const char *text)
     return strlen(text) == 32 && strspn(text, "0123456789abcdef") == 32;
 }
 
+// Of a path that leads nowhere none is wanted.
+static leati_body body_of(const leati_request *request)
+{
+    return request->route ? request->route->body : LEATI_BODY_NONE;
+}
+
 static uint64_t highest(const leati_request *request)
 {
-    if (request->route->body == LEATI_BODY_FILE)
+    if (body_of(request) == LEATI_BODY_FILE)
         return (uint64_t)leati_config_get(&request->manager->options.config,
                                           LEATI_CONFIG_ARTIFACT_MAX);
     return LEATI_REST_JSON_MAX;
@@ -32,7 +38,7 @@ static uint64_t highest(const leati_request *request)
 
 static bool refuse_size(leati_request *request)
 {
-    bool is_file = request->route->body == LEATI_BODY_FILE;
+    bool is_file = body_of(request) == LEATI_BODY_FILE;
     leati_rest_error(request, MHD_HTTP_CONTENT_TOO_LARGE,
                      "the body is larger than %s%" PRIu64 " bytes",
                      is_file ? "cluster.artifact-max-size, " : "", highest(request));
@@ -66,7 +72,7 @@ bool leati_rest_body_begin(leati_request *request)
     // libmicrohttpd has refused what is no number.
     if (text && strtoull(text, NULL, 10) > highest(request))
         return refuse_size(request);
-    if (request->route->body == LEATI_BODY_FILE)
+    if (body_of(request) == LEATI_BODY_FILE)
         open_temporary(request);
     return true;
 }
@@ -87,7 +93,7 @@ static bool write_all(int file, const char *data, size_t size)
 
 static void store(leati_request *request, const char *data, size_t size)
 {
-    if (request->route->body == LEATI_BODY_JSON) {
+    if (body_of(request) == LEATI_BODY_JSON) {
         leati_strbuf_append(&request->body, data, size);
         if (request->body.failed)
             leati_rest_error(request, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory");
@@ -107,13 +113,15 @@ bool leati_rest_body_take(leati_request *request, const char *data, size_t size)
         return false;
     // What comes after an error is read and dropped, as the answer would be lost with a connection
     // that is closed with bytes unread; but not without an end.
-    uint64_t most = request->route && request->route->body ? highest(request) : LEATI_REST_JSON_MAX;
+    uint64_t most = highest(request);
     if (request->received > most) {
         if (!request->status)
             refuse_size(request);
         return request->received < most + LEATI_REST_JSON_MAX;
     }
-    if (!request->status && request->route->body != LEATI_BODY_NONE)
+    if (request->sum)
+        leati_sha256_add(request->sum, data, size);
+    if (!request->status && body_of(request) != LEATI_BODY_NONE)
         store(request, data, size);
     return true;
 }

@@ -14,6 +14,7 @@
 
 #include "base/thread.h"
 #include "cluster/manager/view.h"
+#include "cluster/rest_code.h"
 
 enum {
     LEATI_REST_CONNECTIONS = 1024,
@@ -37,6 +38,7 @@ struct leati_route {
     const char *method; // HEAD goes with GET
     const char *path;   // "jobs/*/vertices/*"; what a star stands for becomes an argument
     leati_body body;
+    bool open;                                                       // to everybody
     unsigned (*page)(leati_request *request);                        // without the lock
     unsigned (*job)(leati_request *request, leati_managed_job *job); // with it; argument 0 is an id
 };
@@ -45,6 +47,8 @@ struct leati_request {
     leati_rest *rest;
     leati_manager *manager;
     struct MHD_Connection *connection;
+    bool begun;   // its headers have come
+    char *target; // the path as it was sent, with what follows "?"
     const leati_route *route;
     char *path; // a copy, cut at its slashes
     const char *args[LEATI_REST_PARTS];
@@ -56,9 +60,14 @@ struct leati_request {
     const char *type; // "application/json"
     char allow[64];
     struct {
-        char name[24], value[40];
-    } headers[4];
+        char name[24], value[72];
+    } headers[6];
     int header_count;
+    // With a secret, once it was shown to be known.
+    bool claimed;
+    bool is_head;
+    leati_rest_claim claim;
+    leati_sha256 *sum; // of the body so far
     // The body.
     uint64_t received;
     leati_strbuf body;
@@ -77,6 +86,7 @@ struct leati_rest {
     _Atomic bool guard_ends;
     pthread_mutex_t guard_lock; // the innermost of all
     leati_rest_guest *guests;   // under guard_lock
+    struct leati_rest_nonces *nonces;
 };
 
 // --- rest_guard.c ---
@@ -90,6 +100,20 @@ void leati_rest_guard_connection(void *user, struct MHD_Connection *connection, 
 void leati_rest_guard_request(struct MHD_Connection *connection, bool begins);
 // Shuts down what has owed a request for too long; how many. For the guard's thread, and tests.
 uint32_t leati_rest_guard_sweep(leati_rest *rest, int64_t now_ns);
+
+// --- rest_auth.c ---
+
+LEAT_MUST_USE leat_err leati_rest_auth_create(leati_rest *rest, char *why, size_t why_size);
+void leati_rest_auth_destroy(leati_rest *rest);
+// When the headers have come: false when this request may not be; the error is set.
+bool leati_rest_auth_check(leati_request *request, const char *method);
+// When the body has come: whether it is the one that was announced.
+bool leati_rest_auth_check_body(leati_request *request);
+// Shows to who asks that this is the job manager.
+void leati_rest_auth_answer(leati_request *request);
+unsigned leati_rest_challenge(leati_request *request);
+// For tests: as if it were so many ms later.
+void leati_rest_auth_age(leati_rest *rest, int64_t ms);
 
 // --- rest_request.c ---
 
@@ -112,6 +136,9 @@ bool leati_rest_index(leati_request *request, int index, const char *what, uint3
                       uint32_t *value);
 // No time limit for silence while a request is being waited for; one again afterwards.
 void leati_rest_pause(leati_request *request, bool paused);
+
+// The numbers of an address, "[::1]". False: it has none.
+bool leati_rest_host(const struct sockaddr *address, char *to, size_t size);
 
 // --- rest_routes.c ---
 

@@ -2,6 +2,8 @@
 // What pages need of a request: its arguments, and ways to say no.
 #include <errno.h>
 #include <inttypes.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,6 +120,18 @@ bool leati_rest_index(leati_request *request, int index, const char *what, uint3
                      "there is no %s \"%.40s\": they are 0 to %" PRId64, what, request->args[index],
                      (int64_t)count - 1);
     return false;
+}
+
+bool leati_rest_host(const struct sockaddr *address, char *to, size_t size)
+{
+    char host[INET6_ADDRSTRLEN];
+    socklen_t length =
+        address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    if (getnameinfo(address, length, host, sizeof host, NULL, 0, NI_NUMERICHOST) != 0)
+        return false;
+    bool brackets = strchr(host, ':') != NULL;
+    snprintf(to, size, "%s%s%s", brackets ? "[" : "", host, brackets ? "]" : "");
+    return true;
 }
 
 void leati_rest_pause(leati_request *request, bool paused)

@@ -9,7 +9,8 @@
 // The first that fits counts. Everything is also there without its "v1/".
 static const leati_route routes[] = {
     {.method = "GET", .path = "", .page = leati_rest_index_page},
-    {.method = "GET", .path = "health", .page = leati_rest_health},
+    {.method = "GET", .path = "health", .open = true, .page = leati_rest_health},
+    {.method = "GET", .path = "challenge", .open = true, .page = leati_rest_challenge},
     {.method = "GET", .path = "metrics", .page = leati_rest_prometheus},
     {.method = "GET", .path = "overview", .page = leati_rest_overview},
     {.method = "GET", .path = "config", .page = leati_rest_config},

@@ -152,6 +152,22 @@ static void put_texts(leati_strbuf *out, const char *key, const leat_list *texts
     leati_put_close(out, ']');
 }
 
+// But for what is nobody's business.
+static void put_arguments(leati_strbuf *out, const leat_list *args)
+{
+    const leat_str *arg = args->items;
+    bool follows = false;
+    leati_strbuf shown;
+    leati_put_open(out, "args", '[');
+    for (size_t i = 0; i < args->count; i++) {
+        leati_strbuf_init(&shown, out->allocator);
+        leati_mask_argument(arg[i].data, arg[i].size, &follows, &shown);
+        leati_put_str(out, NULL, (leat_str){leati_strbuf_text(&shown), shown.size});
+        leati_strbuf_fini(&shown);
+    }
+    leati_put_close(out, ']');
+}
+
 void leati_view_job_config(leati_strbuf *out, const leati_managed_job *job)
 {
     const leati_msg_job *s = job->submission;
@@ -163,12 +179,15 @@ void leati_view_job_config(leati_strbuf *out, const leati_managed_job *job)
     put_files(out, "libraries", &s->libraries);
     put_files(out, "cached", &s->cached);
     put_texts(out, "empty_dirs", &s->empty_dirs);
-    put_texts(out, "args", &s->args);
+    put_arguments(out, &s->args);
     leati_put_open(out, "settings", '[');
     for (size_t i = 0; i < s->settings.count; i++) {
         leati_put_open(out, NULL, '{');
         leati_put_str(out, "key", setting[i].key);
-        leati_put_str(out, "value", setting[i].value);
+        if (leati_is_secret_name(setting[i].key.data, setting[i].key.size))
+            leati_put_text(out, "value", "***");
+        else
+            leati_put_str(out, "value", setting[i].value);
         leati_put_close(out, '}');
     }
     leati_put_close(out, ']');

@@ -237,6 +237,7 @@ void leati_control_dial(leati_taskmanager *tm)
         .allocator = tm->allocator,
         .address = address,
         .hello.abi = LEAT_ABI,
+        .auth = &tm->auth,
         .dial_timeout_ms = DIAL_TIMEOUT_MS,
         .hello_timeout_ms = DIAL_TIMEOUT_MS,
         .handlers = &handlers,

@@ -348,6 +348,24 @@ static bool open_runtime(leati_taskmanager *tm, char *why, size_t why_size)
     return leat_runtime_create(tm->env, &tm->runtime, why, why_size) == LEAT_OK;
 }
 
+static void tell_refused(void *user, const char *why)
+{
+    leati_taskmanager *tm = user;
+    uint32_t more;
+    if (!leati_refusals_take(&tm->refusals, why, leati_clock_ns(), &more))
+        return;
+    leati_taskmanager_log(tm, LEAT_LOG_WARN, "somebody who connected was refused: %s", why);
+    if (more)
+        leati_taskmanager_log(tm, LEAT_LOG_WARN, "so were %u more from there", (unsigned)more);
+}
+
+static bool open_auth(leati_taskmanager *tm, char *why, size_t why_size)
+{
+    const leati_worker_options *o = tm->options;
+    return leati_auth_open(&tm->auth, &o->auth, why, why_size) == LEAT_OK &&
+           leati_may_listen(o->bind, &tm->auth, o->insecure, &o->logger, why, why_size) == LEAT_OK;
+}
+
 static bool open_exchange(leati_taskmanager *tm, char *why, size_t why_size)
 {
     const leati_worker_options *o = tm->options;
@@ -359,15 +377,18 @@ static bool open_exchange(leati_taskmanager *tm, char *why, size_t why_size)
         .process = tm->id,
         .segment_size = (uint32_t)leati_config_get(&o->config, LEATI_CONFIG_SEGMENT_SIZE),
         .connect_timeout_ms = leati_config_get(&o->config, LEATI_CONFIG_CONNECT_TIMEOUT),
+        .auth = &tm->auth,
+        .refused = tell_refused,
+        .user = tm,
     };
     return leati_exchange_create(&options, &tm->exchange, why, why_size) == LEAT_OK;
 }
 
 static bool open_all(leati_taskmanager *tm, char *why, size_t why_size)
 {
-    return name_process(tm, why, why_size) && open_descriptors(tm, why, why_size) &&
-           open_folder(tm, why, why_size) && open_runtime(tm, why, why_size) &&
-           open_exchange(tm, why, why_size);
+    return open_auth(tm, why, why_size) && name_process(tm, why, why_size) &&
+           open_descriptors(tm, why, why_size) && open_folder(tm, why, why_size) &&
+           open_runtime(tm, why, why_size) && open_exchange(tm, why, why_size);
 }
 
 static void close_fd(int fd)
@@ -391,6 +412,8 @@ static void close_all(leati_taskmanager *tm)
     close_fd(tm->wake_fd);
     pthread_mutex_destroy(&tm->lock);
     pthread_mutex_destroy(&tm->wire_lock);
+    leati_refusals_fini(&tm->refusals);
+    leati_auth_close(&tm->auth);
     leati_free(tm->allocator, tm);
 }
 
@@ -417,6 +440,7 @@ int leati_worker_run(const leati_worker_options *options, char *why, size_t why_
     pthread_mutex_init(&tm->lock, NULL);
     pthread_mutex_init(&tm->wire_lock, NULL);
     leati_library_table_init(&tm->libraries, NULL);
+    leati_refusals_init(&tm->refusals);
     int status = open_all(tm, why, why_size) ? serve(tm, why, why_size) : 1;
     close_all(tm);
     return status;

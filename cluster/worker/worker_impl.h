@@ -26,6 +26,7 @@
 
 #include "cluster/message.h"
 #include "cluster/rpc.h"
+#include "cluster/security.h"
 #include "cluster/worker/artifact_cache.h"
 #include "cluster/worker/job_loader.h"
 #include "cluster/worker/worker.h"
@@ -50,6 +51,8 @@ struct leati_taskmanager {
     // Immutable once the main loop runs.
     const leat_allocator *allocator;
     const leati_worker_options *options;
+    leati_auth auth;
+    leati_refusals refusals;
     char id[33], host[64], attempts_folder[LEATI_PATH_SIZE - 300];
     int64_t started_ms;
     leat_env *env; // of the runtime: its settings

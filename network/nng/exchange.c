@@ -162,6 +162,7 @@ static leat_err listen_for_peers(leati_exchange *exchange, const char *address, 
     leati_listener_options options = {
         .allocator = exchange->allocator,
         .address = address,
+        .auth = exchange->auth,
         .hello_timeout_ms = exchange->connect_timeout_ms,
         .frame_max = exchange->segment_size,
         .most = MOST_CONNECTIONS,
@@ -205,6 +206,9 @@ leat_err leati_exchange_create(const leati_exchange_options *options, leati_tran
         .close = leati_exchange_close,
     };
     exchange->allocator = allocator;
+    exchange->auth = options->auth;
+    exchange->refused = options->refused;
+    exchange->user = options->user;
     exchange->segment_size = options->segment_size;
     exchange->connect_timeout_ms = options->connect_timeout_ms;
     exchange->process = leati_strdup(allocator, options->process);

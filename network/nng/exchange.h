@@ -6,17 +6,22 @@
 #ifndef LEATI_NETWORK_NNG_EXCHANGE_H
 #define LEATI_NETWORK_NNG_EXCHANGE_H
 
+#include "network/nng/auth.h"
 #include "network/transport.h"
 
 typedef struct leati_exchange_options {
     const leat_allocator *allocator;
-    const char *address;        // where to listen: "tcp://127.0.0.1:0"
-    const char *process;        // this process's id, unique in the world
-    uint32_t segment_size;      // of the runtime's pool; peers must have the same
+    const char *address;    // where to listen: "tcp://127.0.0.1:0"
+    const char *process;    // this process's id, unique in the world
+    const leati_auth *auth; // what peers must know too; or NULL
+    uint32_t segment_size;  // of the runtime's pool; peers must have the same
     // How long a peer may take to be there before the job fails: to answer when it is dialled. It
     // may take six times as long to deploy its part, before which it neither dials nor knows the
     // job's channels.
     int64_t connect_timeout_ms;
+    // Somebody has connected who did not fit: a sentence for the log. Any thread; may be NULL.
+    void (*refused)(void *user, const char *why);
+    void *user;
 } leati_exchange_options;
 
 // Starts to listen. LEAT_EIO and so on with a sentence in `why`.

@@ -239,6 +239,9 @@ struct leati_exchange {
     leati_transport transport; // first
     const leat_allocator *allocator;
     char *process;
+    const leati_auth *auth;
+    void (*refused)(void *user, const char *why);
+    void *user; // of `refused`
     uint32_t segment_size;
     int64_t connect_timeout_ms;
     leati_listener *listener;

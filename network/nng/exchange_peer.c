@@ -345,6 +345,8 @@ static void closed(leati_connection *connection, void *user, leat_err err, const
         if (!peer)
             note_dialing_failed(wire->dialed, why);
         leati_exchange_drop_peer(wire->dialed);
+    } else if (!peer && exchange->refused && err != LEAT_ECLOSED && err != LEAT_ECANCELLED) {
+        exchange->refused(exchange->user, why);
     }
     pthread_mutex_lock(&exchange->lock);
     wire->over = true;
@@ -376,6 +378,7 @@ static void dial(leati_exchange_peer *peer, const char *address)
     leati_connection_options options = {
         .allocator = exchange->allocator,
         .address = address,
+        .auth = exchange->auth,
         .dial_timeout_ms = exchange->connect_timeout_ms,
         .hello_timeout_ms = exchange->connect_timeout_ms,
         .frame_max = exchange->segment_size,
