@@ -163,7 +163,7 @@ leat_err leati_layout_broadcasts(leati_layout *layout)
 
 // --- what never ends ---
 
-// A source without end that `n` is or comes from; NULL when none is known.
+// What has no end and `n` is or comes from; NULL when none is known.
 static const leati_node *endless(const leati_layout *layout, uint32_t n, bool *seen,
                                  uint32_t *stack)
 {

@@ -89,7 +89,7 @@ enum {
     // Needs the process of the program that built the graph (its memory, its standard input), so
     // that it cannot run in a cluster.
     LEATI_NODE_LOCAL = 512,
-    LEATI_NODE_ENDLESS = 1024, // a source that is known never to end
+    LEATI_NODE_ENDLESS = 1024, // a source or loop that is known never to end
 };
 
 // The tag of the side output that rejected records go to; tags of users contain no blank.

@@ -249,12 +249,12 @@ static leat_stream *build(leat_stream *in, const char *call, const leat_type *fe
                                            .out_type = feedback_type,
                                            .factory = {back_create, config}});
     leat_stream *const inputs[] = {in, back};
-    leat_stream *head =
-        leati_graph_add_inputs(env, inputs, 2,
-                               &(leati_node_spec){.kind = "iterate",
-                                                  .flags = LEATI_NODE_OPEN_LOOP,
-                                                  .out_type = leati_stream_type(in),
-                                                  .factory = {head_create, config}});
+    leat_stream *head = leati_graph_add_inputs(
+        env, inputs, 2,
+        &(leati_node_spec){.kind = "iterate",
+                           .flags = LEATI_NODE_OPEN_LOOP | (max_wait_ms ? 0 : LEATI_NODE_ENDLESS),
+                           .out_type = leati_stream_type(in),
+                           .factory = {head_create, config}});
     config->head = leati_stream_node(head);
     if (leati_stream_node(back))
         leati_stream_node(back)->peer = config->head;

@@ -258,6 +258,49 @@ Test(broadcast, a_failure_behind_the_variable_ends_who_waits_for_it)
     run_end(&r);
 }
 
+static int once_more(leat_ctx *ctx, const void *in, leat_out *out)
+{
+    return 0;
+}
+
+Test(broadcast, what_never_ends_is_told_before_the_job_runs)
+{
+    run r;
+    leat_env *env = run_begin(&r, 1);
+    leat_stream *loop = leat_name(leat_iterate(leat_sequence(env, 1, 1), 0), "loop");
+    leat_stream *body = leat_flat_map(loop, once_more, i64());
+    leat_close_with(loop, body);
+    leat_stream *out = leat_map(leat_sequence(env, 1, 10), add_all, i64());
+    leat_print(leat_broadcast_variable(out, "add", body));
+    cr_assert_eq(run_execute(&r), LEAT_EGRAPH);
+    cr_expect(strstr(r.failure, "its broadcast variable \"add\" comes from \"loop\""), "%s",
+              r.failure);
+    run_end(&r);
+}
+
+Test(broadcast, a_variable_in_a_loop_comes_from_outside)
+{
+    run r;
+    leat_env *env = run_begin(&r, 1);
+    leat_stream *loop = leat_name(leat_iterate(leat_sequence(env, 1, 1), 100), "loop");
+    leat_stream *other = leat_flat_map(loop, once_more, i64());
+    leat_stream *body = leat_map(loop, add_all, i64());
+    leat_broadcast_variable(body, "add", other);
+    leat_close_with(loop, leat_filter(body, is_last));
+    leat_print(body);
+    cr_assert_eq(run_execute(&r), LEAT_EGRAPH);
+    cr_expect(strstr(r.failure, "its broadcast variable \"add\" comes from the loop of \"loop\""),
+              "%s", r.failure);
+    run_end(&r);
+    env = run_begin(&r, 1);
+    loop = leat_iterate(leat_sequence(env, MANY, MANY), 200);
+    body = leat_map(loop, add_all, i64());
+    leat_broadcast_variable(body, "add", leat_sequence(env, 2, 2));
+    leat_close_with(loop, leat_filter(body, is_last));
+    leat_print(body);
+    run_expect_lines(&r, "200002\n", "from outside");
+}
+
 // --- step by step ---
 
 typedef struct bench {
