@@ -48,6 +48,8 @@ static void end_job(leati_manager *manager, leati_managed_job *job, leati_job_ph
     job->phase = phase;
     job->ended_ms = leati_now_ms();
     job->root_due_ns = 0;
+    if (job->attached) // who has waited for it is about to ask
+        job->attached_seen_ns = leati_clock_ns();
     job->attached = false;
     end_tasks(job, UINT32_MAX, phase == LEATI_PHASE_FINISHED ? "FINISHED" : "CANCELED");
     if (job->pinned)
@@ -168,10 +170,13 @@ static void note_failure(leati_manager *manager, leati_managed_job *job,
         return;
     if (job->failure_count < LEATI_FAILURES_KEPT)
         job->failure_count++;
+    // Which task it is has been said by another process.
+    bool of_task = fault->vertex < job->graph->vertex_count &&
+                   fault->subtask < job->graph->vertices[fault->vertex].parallelism;
     leati_failure *failure = &job->failures[at];
     *failure = (leati_failure){.time_ms = leati_now_ms(),
-                               .vertex = fault->vertex,
-                               .subtask = fault->subtask,
+                               .vertex = of_task ? fault->vertex : UINT32_MAX,
+                               .subtask = of_task ? fault->subtask : UINT32_MAX,
                                .root = root,
                                .consequence = fault->consequence};
     snprintf(failure->worker, sizeof failure->worker, "%s", fault->worker ? fault->worker : "");

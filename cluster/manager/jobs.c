@@ -11,7 +11,12 @@
 #include "base/utf8.h"
 #include "cluster/manager/manager_impl.h"
 
-enum { PREFIX_LEAST = 4, ID_DIGITS = LEATI_ID_SIZE - 1 };
+enum {
+    PREFIX_LEAST = 4,
+    ID_DIGITS = LEATI_ID_SIZE - 1,
+    TASKS_MOST = 1 << 18,
+    CLIENT_MS = 10000, // so long a job that has ended stays for the client that waited for it
+};
 
 const char *leati_phase_name(leati_job_phase phase)
 {
@@ -127,8 +132,9 @@ static leat_err decode_graph(leati_manager *manager, const leati_msg_job *job,
                  " a cluster",
                  local->name, local->kind);
         err = LEAT_EGRAPH;
-    } else if (leati_job_graph_tasks(made) > UINT32_MAX / sizeof(leati_task_view)) {
-        snprintf(why, why_size, "the job has too many tasks");
+    } else if (leati_job_graph_tasks(made) > TASKS_MOST) {
+        snprintf(why, why_size, "the job has %" PRIu64 " tasks, and %d is the most",
+                 leati_job_graph_tasks(made), (int)TASKS_MOST);
         err = LEAT_ETOOBIG;
     }
     if (err == LEAT_OK)
@@ -204,7 +210,8 @@ static leati_managed_job *make_job(leati_manager *manager, const leati_msg_job *
     job->manager = manager;
     job->output_fd = -1;
     job->graph = graph;
-    job->submitted_ns = job->attached_seen_ns = leati_clock_ns();
+    job->submitted_ns = leati_clock_ns();
+    job->attached_seen_ns = attached ? job->submitted_ns : 0;
     job->submitted_ms = leati_now_ms();
     job->attached = attached;
     job->one_process = first_with(graph, LEATI_NODE_FEEDBACK) != NULL;
@@ -358,13 +365,15 @@ leat_err leati_manager_cancel(leati_manager *manager, leati_managed_job *job)
 // Takes the oldest job that can be forgotten out of the list, when there are too many.
 static leati_managed_job *take_oldest_ended(leati_manager *manager)
 {
+    const int64_t heard_ns = leati_clock_ns() - CLIENT_MS * INT64_C(1000000);
     int64_t ended = 0;
     leati_managed_job **oldest = NULL;
     for (leati_managed_job **at = &manager->jobs; *at; at = &(*at)->next) {
         if (!leati_phase_is_final((*at)->phase))
             continue;
         ended++;
-        if ((*at)->users == 0 && (!oldest || (*at)->ended_ms <= (*oldest)->ended_ms))
+        bool awaited = (*at)->attached_seen_ns && (*at)->attached_seen_ns > heard_ns;
+        if ((*at)->users == 0 && !awaited && (!oldest || (*at)->ended_ms <= (*oldest)->ended_ms))
             oldest = at;
     }
     if (!oldest || ended <= leati_setting(manager, LEATI_CONFIG_JOBS_KEPT))

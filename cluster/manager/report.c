@@ -28,7 +28,19 @@ static void copy_text(char *to, size_t size, leat_str *text)
     *text = leati_text(to);
 }
 
-static void keep_figures(leati_task_view *task, const leati_msg_task *now, int64_t now_ns)
+// What the other end of a wait is has been said by another process.
+static void check_wait(const leati_job_graph *graph, leati_msg_task *figures)
+{
+    if (figures->wait_vertex < graph->vertex_count &&
+        figures->wait_subtask < graph->vertices[figures->wait_vertex].parallelism)
+        return;
+    if (figures->wait_vertex >= graph->vertex_count)
+        figures->wait_vertex = UINT32_MAX;
+    figures->wait_subtask = UINT32_MAX;
+}
+
+static void keep_figures(const leati_job_graph *graph, leati_task_view *task,
+                         const leati_msg_task *now, int64_t now_ns)
 {
     const leati_msg_task *last = &task->figures;
     task->last_busy_ns = last->busy_ns;
@@ -41,6 +53,7 @@ static void keep_figures(leati_task_view *task, const leati_msg_task *now, int64
     task->last_ns = task->reported_ns;
     task->figures = *now;
     task->reported_ns = now_ns;
+    check_wait(graph, &task->figures);
     copy_text(task->wait, sizeof task->wait, &task->figures.wait);
     copy_text(task->wait_text, sizeof task->wait_text, &task->figures.wait_text);
     task->figures.state = leati_text(task->state);
@@ -89,7 +102,7 @@ void leati_managed_report(leati_manager *manager, leati_managed_job *job, uint32
             continue;
         leati_task_view *task = &job->tasks[job->first_task[now->vertex] + now->subtask];
         if (task->process == from)
-            keep_figures(task, now, now_ns);
+            keep_figures(job->graph, task, now, now_ns);
     }
     keep_metrics(manager, p, &report->metrics);
     leati_managed_keep_accumulators(manager, p, &report->accumulators);

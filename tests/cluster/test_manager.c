@@ -285,6 +285,33 @@ Test(manager, a_failure_stops_the_others_and_is_the_root)
     pair_stop(&p);
 }
 
+Test(manager, what_names_no_task_is_taken_as_of_none)
+{
+    pair p;
+    pair_start(&p);
+    leati_msg_task task = {.vertex = 0, .wait_vertex = 1, .wait_subtask = 2};
+    leati_msg_task wild = {.vertex = 1, .wait_vertex = 2, .wait_subtask = 0};
+    leati_msg_task none = {.vertex = 9, .subtask = 9};
+    leati_msg_task tasks[] = {task, wild, none};
+    leati_msg_report report = {.attempt = p.attempt, .tasks = {tasks, 3}};
+    fake_send(&p.one, LEATI_MESSAGE_REPORT, LEAT_TYPE(leati_msg_report), &report);
+    leati_msg_failed m = {p.attempt, LEAT_EUSER, 2, 0, false, leati_text("boom")};
+    fake_send(&p.one, LEATI_MESSAGE_FAILED, LEAT_TYPE(leati_msg_failed), &m);
+    m = (leati_msg_failed){p.attempt, LEAT_EUSER, 1, 1, false, leati_text("bang")};
+    fake_send(&p.one, LEATI_MESSAGE_FAILED, LEAT_TYPE(leati_msg_failed), &m);
+    say_over(&p.one, p.attempt, false);
+    end_without_commit(&p, &p.two);
+    pthread_mutex_lock(&p.b.manager->lock);
+    const leati_managed_job *job = job_of(&p.b, p.id);
+    cr_expect(job->failures[0].vertex == UINT32_MAX && job->failures[0].subtask == UINT32_MAX);
+    cr_expect(job->failures[1].vertex == 1 && job->failures[1].subtask == 1);
+    cr_expect(job->tasks[0].figures.wait_vertex == 1);
+    cr_expect(job->tasks[0].figures.wait_subtask == UINT32_MAX);
+    cr_expect(job->tasks[2].figures.wait_vertex == UINT32_MAX);
+    pthread_mutex_unlock(&p.b.manager->lock);
+    pair_stop(&p);
+}
+
 Test(manager, a_consequence_is_not_the_root_when_the_cause_comes_later)
 {
     pair p;

@@ -125,3 +125,36 @@ Test(submission, forgets_the_oldest_jobs_that_have_ended)
     pthread_mutex_unlock(&b.manager->lock);
     boss_stop(&b);
 }
+
+Test(submission, a_job_that_has_been_waited_for_stays_a_while)
+{
+    boss b;
+    submission s;
+    char waited[LEATI_ID_SIZE], other[LEATI_ID_SIZE];
+    bool several, there;
+    boss_init(&b);
+    boss_set(&b, LEATI_CONFIG_JOBS_KEPT, 0);
+    boss_start(&b);
+    put_artifact(&b);
+    simple_submission(&s, 1);
+    submit(&b, &s, true, waited);
+    submit(&b, &s, false, other);
+    free(s.graph);
+    cancel(&b, waited);
+    cancel(&b, other);
+    do {
+        pthread_mutex_lock(&b.manager->lock);
+        there = leati_manager_find(b.manager, other, &several) != NULL;
+        pthread_mutex_unlock(&b.manager->lock);
+    } while (there);
+    pthread_mutex_lock(&b.manager->lock);
+    leati_managed_job *job = leati_manager_find(b.manager, waited, &several);
+    cr_assert(job);
+    job->attached_seen_ns -= INT64_C(10000000000); // ten seconds later
+    pthread_mutex_unlock(&b.manager->lock);
+    leati_managed_forget(b.manager);
+    pthread_mutex_lock(&b.manager->lock);
+    cr_expect(!leati_manager_find(b.manager, waited, &several));
+    pthread_mutex_unlock(&b.manager->lock);
+    boss_stop(&b);
+}
