@@ -41,7 +41,7 @@ static void start_job(job *self)
     for (uint32_t i = 0; i < self->flow_count; i++) {
         uint32_t from = below(NODES), to = (from + 1 + below(NODES - 1)) % NODES;
         flow *f = &self->flows[i];
-        flow_init(f, &self->shares[from], &self->shares[to], i, below(5) ? below(100000) : 0);
+        flow_init(f, &self->shares[from], &self->shares[to], i, below(5) ? below(300000) : 0);
         f->producer.random = seed_now * 100 + i;
         f->events = below(5);
         f->urgent = below(8);

@@ -17,7 +17,8 @@
 #include "network/channel.h"
 #include "network/nng/exchange.h"
 
-enum { FLOW_SEGMENT = 1024, FLOW_PATIENCE_MS = 30000, FLOW_NODES = 4 };
+// Segments are larger than what is copied when it is sent, and many pieces of them smaller.
+enum { FLOW_SEGMENT = 4096, FLOW_PATIENCE_MS = 30000, FLOW_NODES = 4 };
 
 #define FLOW_CHECK(condition)                                                                      \
     do {                                                                                           \
