@@ -104,15 +104,18 @@ leati_exit leati_cluster_clean(const leati_local *local, size_t *ended)
     return LEATI_EXIT_FAILED;
 }
 
-leati_json *leati_cluster_overview(const leati_client_module *c, const char *address)
+leati_json *leati_cluster_overview(const leati_client_module *c, const leati_local *local,
+                                   const leati_options *options)
 {
     char why[200];
     leati_client *client = NULL;
     leati_client_answer answer;
     leati_json *overview = NULL;
-    if (c->open(address, &client, why, sizeof why))
+    const leati_auth_files auth = leati_local_auth(local, options);
+    if (c->open(local->rest, &client, why, sizeof why))
         return NULL;
-    if (c->call(client, "GET", "/overview", 0, &answer) == LEAT_OK)
+    if (c->secure(client, &auth) == LEAT_OK &&
+        c->call(client, "GET", "/overview", 0, &answer) == LEAT_OK)
         overview = c->parse(answer.body, answer.size);
     c->close(&client);
     return overview;

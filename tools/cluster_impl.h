@@ -15,7 +15,8 @@ leati_exit leati_cluster_lock(const leati_local *local, int *lock);
 // there were. Needs the lock.
 leati_exit leati_cluster_clean(const leati_local *local, size_t *ended);
 // What the job manager says of itself; NULL without a word when it does not answer.
-leati_json *leati_cluster_overview(const leati_client_module *client, const char *address);
+leati_json *leati_cluster_overview(const leati_client_module *client, const leati_local *local,
+                                   const leati_options *options);
 
 leati_exit leati_cluster_start(leati_local *local, const leati_client_module *client,
                                const leati_options *options, int64_t slots, bool slots_given);

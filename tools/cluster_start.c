@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,7 +19,7 @@
 #include "tools/cluster_impl.h"
 #include "tools/style.h"
 
-enum { PATIENCE_MS = 30000, TICK_MS = 3, LOG_TAIL = 2048, ARGS_FIXED = 24 };
+enum { PATIENCE_MS = 30000, TICK_MS = 3, LOG_TAIL = 2048, ARGS_FIXED = 32 };
 
 typedef struct starting {
     leati_local *local;
@@ -26,6 +27,8 @@ typedef struct starting {
     const leati_options *options;
     int64_t task_managers, slots;
     char *log;
+    const char *secret; // the file; NULL: none
+    char *made;         // that was made here
     pid_t child;
     int ended; // its wait status, once it has ended
     bool has_ended;
@@ -49,11 +52,31 @@ LEAT_PRINTF(2, 3) static void add_word(words *w, const char *format, ...)
     w->count++;
 }
 
+// Of files, which it needs in full: it runs in another folder.
+static void add_files(const starting *s, words *w)
+{
+    const leati_options *o = s->options;
+    char whole[PATH_MAX];
+    const struct {
+        const char *option, *path;
+    } files[] = {
+        {"--config", o->config},   {"--secret-file", s->secret}, {"--tls-cert", o->tls_cert},
+        {"--tls-key", o->tls_key}, {"--tls-ca", o->tls_ca},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        if (!files[i].path)
+            continue;
+        add_word(w, "%s", files[i].option);
+        add_word(w, "%s", realpath(files[i].path, whole) ? whole : files[i].path);
+    }
+    if (o->insecure)
+        add_word(w, "--insecure");
+}
+
 static bool make_command(const starting *s, words *w)
 {
     const leati_options *o = s->options;
     const char *folder = s->local->folder;
-    char config[PATH_MAX];
     *w = (words){.room = ARGS_FIXED + 2 * o->setting_count};
     w->items = leati_calloc(NULL, w->room, sizeof *w->items);
     if (!w->items)
@@ -74,11 +97,7 @@ static bool make_command(const starting *s, words *w)
         add_word(w, "-D");
         add_word(w, "%s=%s", o->settings[i].key, o->settings[i].value);
     }
-    if (o->config) {
-        // It runs in another folder.
-        add_word(w, "--config");
-        add_word(w, "%s", realpath(o->config, config) ? config : o->config);
-    }
+    add_files(s, w);
     for (size_t i = 0; i < w->count; i++)
         if (i + 1 >= w->room || !w->items[i])
             return false;
@@ -186,7 +205,7 @@ static bool read_state(starting *s)
 static bool is_complete(starting *s)
 {
     const leati_client_module *c = s->client;
-    leati_json *overview = leati_cluster_overview(c, s->local->rest);
+    leati_json *overview = leati_cluster_overview(c, s->local, s->options);
     bool complete = c->integer(c->member(overview, "slots_total")) >= s->task_managers * s->slots;
     c->forget(overview);
     return complete;
@@ -317,6 +336,32 @@ static leati_exit turn_log(starting *s)
     return LEATI_EXIT_REFUSED;
 }
 
+// Else every user of the machine could run code as this one. Nobody else can read the folder.
+static leati_exit make_secret(starting *s)
+{
+    enum { BYTES = 32 };
+    uint8_t bytes[BYTES];
+    char text[2 * BYTES + 2];
+    if (asprintf(&s->made, "%s/secret", s->local->folder) < 0) {
+        s->made = NULL;
+        leati_complain(NULL, "%s", leat_err_message(LEAT_ENOMEM));
+        return LEATI_EXIT_FAILED;
+    }
+    (void)unlink(s->made);
+    int file = open(s->made, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    bool good = file >= 0 && getrandom(bytes, sizeof bytes, 0) == (ssize_t)sizeof bytes;
+    for (size_t i = 0; i < sizeof bytes && good; i++)
+        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    text[sizeof text - 2] = '\n';
+    good = good && write(file, text, sizeof text - 1) == (ssize_t)(sizeof text - 1);
+    if (!good)
+        leati_complain(NULL, "%s: %s", s->made, strerror(errno));
+    if (file >= 0)
+        close(file);
+    s->secret = s->made;
+    return good ? LEATI_EXIT_OK : LEATI_EXIT_FAILED;
+}
+
 static leati_exit start_fresh(starting *s)
 {
     sigset_t set;
@@ -324,6 +369,9 @@ static leati_exit start_fresh(starting *s)
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     leati_exit status = turn_log(s);
+    s->secret = s->options->secret_file;
+    if (status == LEATI_EXIT_OK && !s->secret && !s->options->insecure)
+        status = make_secret(s);
     // From here on an end has to be orderly: `rest` takes them.
     sigprocmask(SIG_BLOCK, &set, NULL);
     if (status == LEATI_EXIT_OK)
@@ -351,5 +399,6 @@ leati_exit leati_cluster_start(leati_local *local, const leati_client_module *cl
     if (status == LEATI_EXIT_OK)
         status = start_fresh(&s);
     free(s.log);
+    free(s.made);
     return status;
 }

@@ -130,27 +130,41 @@ static leati_exit conclude(int result, const char *verb, const char *why)
 
 // --- the job manager ---
 
-// What its workers are given beside what the module adds: the same settings.
+enum { OTHER_ARGS = 12 }; // beside the settings
+
+// What its workers are given beside what the module adds: the same settings, and the same ways to
+// show that they may.
 static char **worker_args(const leati_options *o)
 {
-    char **args = leati_calloc(NULL, 2 * o->setting_count + 3, sizeof *args);
+    char **args = leati_calloc(NULL, 2 * o->setting_count + OTHER_ARGS + 1, sizeof *args);
     size_t used = 0;
+    const leati_auth_files auth = leati_options_auth(o);
+    const struct {
+        const char *option, *value;
+    } others[] = {
+        {"--config", o->config},     {"--secret-file", auth.secret}, {"--tls-cert", auth.tls_cert},
+        {"--tls-key", auth.tls_key}, {"--tls-ca", auth.tls_ca},
+    };
     for (size_t i = 0; args && i < o->setting_count; i++) {
         args[used++] = strdup("-D");
         if (asprintf(&args[used], "%s=%s", o->settings[i].key, o->settings[i].value) < 0)
             args[used] = NULL;
         used++;
     }
-    if (args && o->config) {
-        args[used++] = strdup("--config");
-        args[used++] = strdup(o->config);
+    for (size_t i = 0; args && i < sizeof others / sizeof *others; i++) {
+        if (!others[i].value)
+            continue;
+        args[used++] = strdup(others[i].option);
+        args[used++] = strdup(others[i].value);
     }
+    if (args && o->insecure)
+        args[used++] = strdup("--insecure");
     return args;
 }
 
 static void free_args(char **args, const leati_options *o)
 {
-    for (size_t i = 0; args && i < 2 * o->setting_count + 2; i++)
+    for (size_t i = 0; args && i < 2 * o->setting_count + OTHER_ARGS; i++)
         free(args[i]);
     leati_free(NULL, args);
 }
@@ -180,6 +194,8 @@ static leati_exit run_manager(service *d)
         .worker_args = (const char *const *)args,
         .config = *config,
         .logger = d->logger,
+        .auth = leati_options_auth(o),
+        .insecure = o->insecure,
     };
     int result = d->module->manager(&options, why, sizeof why);
     free_args(args, o);
@@ -223,6 +239,8 @@ static leati_exit run_worker(service *d)
         .index = o->index > 0 ? (uint32_t)o->index : 0,
         .config = *config,
         .logger = d->logger,
+        .auth = leati_options_auth(o),
+        .insecure = o->insecure,
     };
     return conclude(d->module->worker(&options, why, sizeof why), "taskmanager", why);
 }
@@ -269,14 +287,16 @@ const leati_verb leati_verb_jobmanager = {
         (const char *const[]){
             "Runs in the foreground: takes jobs from clients and has task managers run them, until "
             "SIGTERM or SIGINT. `leat cluster start` starts one with its task managers.",
-            "There is no protection against strangers: whoever reaches its ports can have code "
-            "run. By default it listens on this machine only.",
+            "Whoever may submit a job can have any code run. By default it listens on this machine "
+            "only, and elsewhere only with a secret (--secret-file) or with certificates (TLS), "
+            "which its task managers and clients need too; see docs/security.md.",
             "LEAT_LOG=error|warn|info|debug says what is logged (default: info).",
             NULL,
         },
     .examples =
         (const leati_entry[]){
-            {"leat jobmanager --bind 10.0.0.1", "for clients and task managers of a network"},
+            {"leat jobmanager --bind 10.0.0.1 --secret-file /etc/leat/secret",
+             "for clients and task managers of a network"},
             {"leat jobmanager -w 4 -s 2 --port 9000", "with four task managers on this machine"},
             {NULL, NULL},
         },
@@ -297,7 +317,9 @@ const leati_verb leati_verb_taskmanager = {
         },
     .examples =
         (const leati_entry[]){
-            {"leat taskmanager -m 10.0.0.1:8082 --bind 10.0.0.2 -s 4", "with four slots"},
+            {"leat taskmanager -m 10.0.0.1:8082 --bind 10.0.0.2 -s 4 --secret-file "
+             "/etc/leat/secret",
+             "with four slots"},
             {"leat taskmanager -m 127.0.0.1:8082 --log-file tm.log", "log to a file"},
             {NULL, NULL},
         },

@@ -30,11 +30,22 @@ static bool is_name(const char *name)
            name[0] != '-';
 }
 
-static leati_exit choose(leati_local *local, const leati_options *options)
+static const char *chosen_name(const leati_options *options)
 {
     const char *name = options->cluster, *variable = getenv("LEAT_CLUSTER");
-    if (!name)
-        name = variable && *variable ? variable : "default";
+    return name ? name : variable && *variable ? variable : "default";
+}
+
+bool leati_local_has_place(const leati_options *options)
+{
+    const char *place = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    return is_name(chosen_name(options)) &&
+           ((place && place[0] == '/') || (home && home[0] == '/'));
+}
+
+static leati_exit choose(leati_local *local, const leati_options *options)
+{
+    const char *name = chosen_name(options);
     if (!is_name(name)) {
         leati_complain(NULL,
                        "\"%s\" cannot be the name of a cluster: letters, digits and ._- are "
@@ -79,6 +90,12 @@ static bool take_state(leati_local *local, const leati_client_module *c, const l
     snprintf(local->rest, sizeof local->rest, "%s", c->text(c->member(state, "rest")));
     snprintf(local->rpc, sizeof local->rpc, "%s", c->text(c->member(state, "rpc")));
     local->manager = take_process(c, state);
+    static const char *const files[] = {"secret_file", "tls_cert", "tls_key", "tls_ca"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        const char *path = c->text(c->member(state, files[i]));
+        if (*path && !(local->auth[i] = strdup(path)))
+            return false;
+    }
     local->task_managers = c->integer(c->member(state, "workers"));
     local->slots = c->integer(c->member(state, "slots"));
     local->workers = leati_calloc(NULL, c->count(workers) + 1, sizeof *local->workers);
@@ -137,7 +154,19 @@ void leati_local_fini(leati_local *local)
     free(local->folder);
     free(local->state_file);
     leati_free(NULL, local->workers);
+    for (size_t i = 0; i < sizeof local->auth / sizeof *local->auth; i++)
+        free(local->auth[i]);
     *local = (leati_local){0};
+}
+
+leati_auth_files leati_local_auth(const leati_local *local, const leati_options *options)
+{
+    return (leati_auth_files){
+        .secret = options->secret_file ? options->secret_file : local->auth[0],
+        .tls_cert = options->tls_cert ? options->tls_cert : local->auth[1],
+        .tls_key = options->tls_key ? options->tls_key : local->auth[2],
+        .tls_ca = options->tls_ca ? options->tls_ca : local->auth[3],
+    };
 }
 
 // --- processes ---

@@ -22,13 +22,19 @@ typedef struct leati_local {
     int64_t task_managers, slots; // how many, and slots of each
     leati_process *workers;       // those that run
     size_t worker_count;
+    // How to show that one may: secret, certificate, key, authority; NULL where there is none.
+    char *auth[4];
 } leati_local;
 
 // Finds out which cluster is meant (--cluster, $LEAT_CLUSTER, "default") and reads its state. The
 // user has been told why when the result is not LEATI_EXIT_OK. Call fini in both cases.
 leati_exit leati_local_read(leati_local *local, const leati_options *options,
                             const leati_client_module *client);
+// Whether there is a folder in which such a cluster would have its state; nobody is told anything.
+bool leati_local_has_place(const leati_options *options);
 void leati_local_fini(leati_local *local);
+// The files of `auth`; those that the user has given with this call win. Borrows.
+leati_auth_files leati_local_auth(const leati_local *local, const leati_options *options);
 
 // Whether that very process runs; one that has ended and waits for its parent does not.
 bool leati_process_lives(leati_process process);

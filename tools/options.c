@@ -163,6 +163,10 @@ static leati_exit take_of_cluster(parser *p, int code, char *value)
         {LEATI_OPTION_LOG_FILE, &o->log_file},
         {LEATI_OPTION_STATE_FILE, &o->state_file},
         {LEATI_OPTION_GET, &o->get},
+        {LEATI_OPTION_SECRET_FILE, &o->secret_file},
+        {LEATI_OPTION_TLS_CERT, &o->tls_cert},
+        {LEATI_OPTION_TLS_KEY, &o->tls_key},
+        {LEATI_OPTION_TLS_CA, &o->tls_ca},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (texts[i].code == code)
@@ -214,6 +218,7 @@ static leati_exit take(parser *p, int code, char *value)
     o->all |= code == 'a';
     o->running |= code == 'r';
     o->out |= code == LEATI_OPTION_OUT;
+    o->insecure |= code == LEATI_OPTION_INSECURE;
     return take_of_cluster(p, code, value);
 }
 
@@ -347,6 +352,20 @@ leati_exit leati_options_parse(leati_options *options, const leati_verb *verb, i
         options->rest_count = (size_t)(argc - own - 1);
     }
     return check_operands(&p);
+}
+
+leati_auth_files leati_options_auth(const leati_options *options)
+{
+    const char *variable = getenv("LEAT_SECRET_FILE");
+    leati_auth_files files = {
+        .secret = options->secret_file,
+        .tls_cert = options->tls_cert,
+        .tls_key = options->tls_key,
+        .tls_ca = options->tls_ca,
+    };
+    if (!files.secret && !options->insecure && variable && *variable)
+        files.secret = variable;
+    return files;
 }
 
 void leati_options_fini(leati_options *options)

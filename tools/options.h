@@ -4,6 +4,7 @@
 #define LEATI_TOOLS_OPTIONS_H
 
 #include "leat/plan.h"
+#include "network/nng/auth.h"
 #include "tools/verbs.h"
 
 // A configuration key and its value, from -D or from an option that stands for a key.
@@ -25,8 +26,10 @@ typedef struct leati_options {
     const char *config;     // the configuration file; NULL: the usual one
     const char *output;     // NULL: not given
     const char *manager, *cluster, *bind, *folder, *log_file, *state_file, *get; // NULL: not given
-    int32_t port, rpc_port, data_port;                                           // -1: not given
-    int32_t task_managers, index;                                                // -1: not given
+    const char *secret_file, *tls_cert, *tls_key, *tls_ca;                       // NULL: not given
+    bool insecure;
+    int32_t port, rpc_port, data_port; // -1: not given
+    int32_t task_managers, index;      // -1: not given
     leat_plan_format format;
     leati_named_path *files; // in the order in which they were written
     size_t file_count, file_capacity;
@@ -41,6 +44,9 @@ typedef struct leati_options {
 // Returns LEATI_EXIT_OK or LEATI_EXIT_USAGE, and has told the user why. Call fini in both cases.
 leati_exit leati_options_parse(leati_options *options, const leati_verb *verb, int argc,
                                char **argv);
+// How this process shows that it may: what was given, and else $LEAT_SECRET_FILE, unless --insecure
+// was. Borrows.
+leati_auth_files leati_options_auth(const leati_options *options);
 void leati_options_fini(leati_options *options);
 
 #endif

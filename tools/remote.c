@@ -13,8 +13,8 @@
 
 static leati_exit find_local(leati_remote *remote, const leati_options *options)
 {
-    leati_local local;
-    leati_exit status = leati_local_read(&local, options, remote->api);
+    leati_exit status = leati_local_read(&remote->local, options, remote->api);
+    const leati_local local = remote->local;
     bool named = strcmp(local.name ? local.name : "default", "default") != 0;
     if (status == LEATI_EXIT_OK && !local.known) {
         leati_complain(NULL,
@@ -31,9 +31,20 @@ static leati_exit find_local(leati_remote *remote, const leati_options *options)
         status = LEATI_EXIT_FAILED;
     } else if (status == LEATI_EXIT_OK) {
         snprintf(remote->address, sizeof remote->address, "%s", local.rest);
+        remote->auth = leati_local_auth(&remote->local, options);
     }
-    leati_local_fini(&local);
     return status;
+}
+
+// One that was named may be the local one all the same, whose secret lies at hand.
+static void find_auth(leati_remote *remote, const leati_options *options)
+{
+    remote->auth = leati_options_auth(options);
+    if (remote->auth.secret || remote->auth.tls_cert || !leati_local_has_place(options))
+        return;
+    if (leati_local_read(&remote->local, options, remote->api) == LEATI_EXIT_OK &&
+        remote->local.known && !strcmp(remote->local.rest, remote->address))
+        remote->auth = leati_local_auth(&remote->local, options);
 }
 
 static leati_exit find(leati_remote *remote, const leati_options *options)
@@ -45,6 +56,7 @@ static leati_exit find(leati_remote *remote, const leati_options *options)
     if (!named)
         return find_local(remote, options);
     snprintf(remote->address, sizeof remote->address, "%s", named);
+    find_auth(remote, options);
     return LEATI_EXIT_OK;
 }
 
@@ -58,8 +70,10 @@ leati_exit leati_remote_open(leati_remote *remote, const leati_options *options)
     if (status != LEATI_EXIT_OK)
         return status;
     leat_err err = remote->api->open(remote->address, &remote->client, why, sizeof why);
-    if (err == LEAT_OK)
-        return LEATI_EXIT_OK;
+    if (err == LEAT_OK) {
+        err = remote->api->secure(remote->client, &remote->auth);
+        return err == LEAT_OK ? LEATI_EXIT_OK : leati_remote_complain(remote, err);
+    }
     leati_complain(NULL, "%s%s", options->manager ? "-m: " : "", why);
     return err == LEAT_EINVAL ? LEATI_EXIT_USAGE : LEATI_EXIT_FAILED;
 }
@@ -68,6 +82,7 @@ void leati_remote_close(leati_remote *remote)
 {
     if (remote->client)
         remote->api->close(&remote->client);
+    leati_local_fini(&remote->local);
 }
 
 // --- requests ---

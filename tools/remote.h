@@ -4,6 +4,7 @@
 #define LEATI_TOOLS_REMOTE_H
 
 #include "base/strbuf.h"
+#include "tools/local.h"
 #include "tools/module.h"
 #include "tools/options.h"
 
@@ -11,6 +12,8 @@ typedef struct leati_remote {
     const leati_client_module *api;
     leati_client *client;
     char address[300]; // as it was named
+    leati_auth_files auth;
+    leati_local local; // whose files `auth` borrows
 } leati_remote;
 
 // Finds the job manager: -m, else --cluster, else $LEAT_JOBMANAGER, else the local cluster. The

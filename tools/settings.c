@@ -17,6 +17,7 @@ const leati_entry leati_settings_variables[] = {
     {"LEAT_JOBMANAGER",
      "the job manager that client verbs talk to, HOST:PORT, unless -m names one"},
     {"LEAT_CLUSTER", "which local cluster is meant, unless --cluster names one"},
+    {"LEAT_SECRET_FILE", "the file with the secret of the cluster, unless --secret-file names one"},
     {"NO_COLOR", "if it is not empty, nothing is coloured"},
     {"CC", "the C compiler (default: cc)"},
     {"CXX", "the C++ compiler (default: c++)"},
@@ -28,9 +29,9 @@ const leati_entry leati_settings_variables[] = {
 // What else begins with LEAT_: the developer's script, the benches, tests; and whatever jobs read
 // themselves.
 static const char *const not_settings[] = {
-    "LEAT_CONFIG",  "LEAT_LOG",        "LEAT_INCLUDE", "LEAT_BUILD_DIR",
-    "LEAT_NO_ASLR", "LEAT_JOBMANAGER", "LEAT_CLUSTER", "LEAT_COMMIT",
-    "LEAT_BENCH_",  "LEAT_TEST_",      "LEAT_JOB_",    NULL,
+    "LEAT_CONFIG",     "LEAT_LOG",     "LEAT_INCLUDE", "LEAT_BUILD_DIR",   "LEAT_NO_ASLR",
+    "LEAT_JOBMANAGER", "LEAT_CLUSTER", "LEAT_COMMIT",  "LEAT_SECRET_FILE", "LEAT_BENCH_",
+    "LEAT_TEST_",      "LEAT_JOB_",    NULL,
 };
 
 // --- the file ---

@@ -109,6 +109,7 @@ const leati_client_module leati_client_module_0 = {
     .version = TEXT(LEAT_VERSION_MAJOR) "." TEXT(LEAT_VERSION_MINOR) "." TEXT(LEAT_VERSION_PATCH),
     .open = leati_client_open,
     .close = leati_client_close,
+    .secure = leati_client_secure,
     .interrupt = leati_client_interrupt,
     .call = call,
     .why = why,

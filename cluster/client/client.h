@@ -17,6 +17,7 @@
 
 #include "base/export.h"
 #include "leat/env.h"
+#include "network/nng/auth.h"
 
 enum {
     LEATI_CLIENT_CONNECT_MS = 5000,
@@ -67,6 +68,9 @@ typedef struct leati_client_module {
     // with a sentence in `why`, LEAT_ENOMEM.
     leat_err (*open)(const char *address, leati_client **client, char *why, size_t why_size);
     void (*close)(leati_client **client);
+    // How it shows that it may, for all calls that follow. LEAT_EINVAL, LEAT_EIO, LEAT_ENOMEM;
+    // `why` says more.
+    leat_err (*secure)(leati_client *client, const leati_auth_files *files);
     // Makes a call that waits, or else the next one that may wait, return LEAT_ECANCELLED. From
     // any thread while the client is open.
     void (*interrupt)(leati_client *client);

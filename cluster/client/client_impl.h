@@ -8,8 +8,9 @@
 
 #include "base/strbuf.h"
 #include "cluster/client/client.h"
+#include "cluster/rest_code.h"
 
-enum { LEATI_CLIENT_WHY_SIZE = 1200 };
+enum { LEATI_CLIENT_WHY_SIZE = 1200, LEATI_CLIENT_CLAIM_SIZE = LEATI_REST_CLAIM_SIZE + 20 };
 
 struct leati_client {
     CURLM *multi;
@@ -23,6 +24,14 @@ struct leati_client {
     bool overflowed; // the body was larger than LEATI_CLIENT_BODY_MAX
     leati_client_answer answer;
     char why[LEATI_CLIENT_WHY_SIZE];
+    // How it shows that it may (auth.c).
+    leati_secret secret;
+    char *tls_cert, *tls_key, *tls_ca; // NULL: no TLS
+    bool has_nonce;
+    leati_rest_claim claim; // of the last request
+    // Of the last answer, as it was sent.
+    char said_offset[24], said_end[24], said_code[72];
+    bool said_stale;
 };
 
 typedef struct leati_client_request {
@@ -37,9 +46,19 @@ typedef struct leati_client_request {
 leat_err leati_client_open(const char *address, leati_client **client, char *why, size_t why_size);
 void leati_client_close(leati_client **client);
 void leati_client_interrupt(leati_client *client);
-// Answers of any status; an error only when there is none.
+// --- auth.c ---
+
+leat_err leati_client_secure(leati_client *client, const leati_auth_files *files);
+void leati_client_auth_fini(leati_client *client);
+
+// Answers of any status; an error only when there is none, or it is not the job manager's.
 LEAT_MUST_USE leat_err leati_client_exchange(leati_client *client,
                                              const leati_client_request *request);
+// --- http.c ---
+
+// One request and its answer, with one more header or NULL.
+LEAT_MUST_USE leat_err leati_client_send(leati_client *client, const leati_client_request *request,
+                                         const char *header);
 // The error that the status of the last answer stands for, with the sentence in `why`.
 leat_err leati_client_judge(leati_client *client);
 // Records a sentence and passes the error on.

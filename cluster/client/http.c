@@ -58,12 +58,18 @@ static size_t take_header(char *line, size_t size, size_t count, void *user)
     leati_client *client = user;
     leati_client_answer *answer = &client->answer;
     char value[32];
-    if (header_is(line, size * count, "Leat-Offset", value, sizeof value))
-        answer->offset = strtoull(value, NULL, 10);
-    else if (header_is(line, size * count, "Leat-End", value, sizeof value))
-        answer->end = strtoull(value, NULL, 10);
+    if (header_is(line, size * count, "Leat-Offset", client->said_offset,
+                  sizeof client->said_offset))
+        answer->offset = strtoull(client->said_offset, NULL, 10);
+    else if (header_is(line, size * count, "Leat-End", client->said_end, sizeof client->said_end))
+        answer->end = strtoull(client->said_end, NULL, 10);
     else if (header_is(line, size * count, "Leat-State", value, sizeof value))
         snprintf(answer->state, sizeof answer->state, "%s", value);
+    else if (header_is(line, size * count, "WWW-Authenticate", value, sizeof value))
+        client->said_stale = strcmp(value, "Leat stale=true") == 0;
+    else
+        (void)header_is(line, size * count, "Leat-Code", client->said_code,
+                        sizeof client->said_code);
     return size * count;
 }
 
@@ -114,10 +120,7 @@ static bool set_up(leati_client *client)
 {
     client->multi = curl_multi_init();
     client->easy = curl_easy_init();
-    // Else libcurl would wait a second before it sends a body to a server that does not say that it
-    // may.
-    client->headers = curl_slist_append(NULL, "Expect:");
-    return client->multi && client->easy && client->headers;
+    return client->multi && client->easy;
 }
 
 leat_err leati_client_open(const char *address, leati_client **client, char *why, size_t why_size)
@@ -158,6 +161,7 @@ void leati_client_close(leati_client **client)
     curl_easy_cleanup(c->easy);
     curl_multi_cleanup(c->multi);
     curl_slist_free_all(c->headers);
+    leati_client_auth_fini(c);
     leati_strbuf_fini(&c->body);
     leati_free(NULL, c->address);
     leati_free(NULL, c);
@@ -182,7 +186,8 @@ static bool set_url(leati_client *client, const leati_client_request *request)
 {
     leati_strbuf url;
     leati_strbuf_init(&url, NULL);
-    leati_strbuf_printf(&url, "http://%s/v1%s", client->address, request->path);
+    leati_strbuf_printf(&url, "http%s://%s/v1%s", client->tls_cert ? "s" : "", client->address,
+                        request->path);
     bool good = !url.failed &&
                 curl_easy_setopt(client->easy, CURLOPT_URL, leati_strbuf_text(&url)) == CURLE_OK;
     leati_strbuf_fini(&url);
@@ -209,6 +214,29 @@ static void set_sending(leati_client *client, const leati_client_request *reques
         curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
 }
 
+// Whom the cluster's authority has signed is a member, whatever name is in the certificate.
+static void set_tls(leati_client *client)
+{
+    curl_easy_setopt(client->easy, CURLOPT_SSLCERT, client->tls_cert);
+    curl_easy_setopt(client->easy, CURLOPT_SSLKEY, client->tls_key);
+    curl_easy_setopt(client->easy, CURLOPT_CAINFO, client->tls_ca);
+    curl_easy_setopt(client->easy, CURLOPT_CAPATH, NULL);
+    curl_easy_setopt(client->easy, CURLOPT_SSL_VERIFYPEER, 1L);
+    curl_easy_setopt(client->easy, CURLOPT_SSL_VERIFYHOST, 0L);
+}
+
+// The headers that all requests have, and one more or none.
+static bool set_headers(leati_client *client, const char *header)
+{
+    curl_slist_free_all(client->headers);
+    // Else libcurl would wait a second before it sends a body to a server that does not say that it
+    // may.
+    client->headers = curl_slist_append(NULL, "Expect:");
+    if (!client->headers || !header)
+        return client->headers != NULL;
+    return curl_slist_append(client->headers, header) != NULL;
+}
+
 static bool prepare(leati_client *client, const leati_client_request *request, int *fd)
 {
     CURL *easy = client->easy;
@@ -218,12 +246,16 @@ static bool prepare(leati_client *client, const leati_client_request *request, i
     client->overflowed = false;
     client->answer = (leati_client_answer){.body = ""};
     client->why[0] = '\0';
+    client->said_offset[0] = client->said_end[0] = client->said_code[0] = '\0';
+    client->said_stale = false;
     if (!set_url(client, request))
         return false;
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_PROXY, ""); // whatever the environment says: it is no web
-    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http");
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, client->tls_cert ? "https" : "http");
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, client->headers);
+    if (client->tls_cert)
+        set_tls(client);
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)LEATI_CLIENT_CONNECT_MS);
     curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, silence_of(request));
@@ -315,7 +347,8 @@ static leat_err conclude(leati_client *client, CURLcode result)
     return LEAT_OK;
 }
 
-leat_err leati_client_exchange(leati_client *client, const leati_client_request *request)
+leat_err leati_client_send(leati_client *client, const leati_client_request *request,
+                           const char *header)
 {
     int fd = -1;
     if (was_interrupted(client, request))
@@ -327,7 +360,7 @@ leat_err leati_client_exchange(leati_client *client, const leati_client_request 
     }
     leat_err err;
     CURLcode result;
-    if (!prepare(client, request, &fd))
+    if (!set_headers(client, header) || !prepare(client, request, &fd))
         err = leati_client_fail(client, LEAT_ENOMEM, "%s", leat_err_message(LEAT_ENOMEM));
     else if (!transfer(client, request, &result))
         err = leati_client_fail(client, LEAT_ECANCELLED, "interrupted");

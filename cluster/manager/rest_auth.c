@@ -167,7 +167,7 @@ static bool refuse(leati_request *request, bool stale, const char *text)
                       stale ? " stale=true" : "");
     if (stale || !info || !leati_rest_host(info->client_addr, host, sizeof host))
         return false;
-    snprintf(line, sizeof line, "http://%s was refused: %s", host, text);
+    snprintf(line, sizeof line, "http://%s: %s", host, text);
     leati_manager_tell_refused(request->manager, line);
     return false;
 }

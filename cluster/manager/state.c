@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,14 @@ static void put_text(leati_strbuf *out, const char *name, const char *value)
     leati_strbuf_puts(out, ",\n");
 }
 
+// Of a file for clients, who run in other folders; none for NULL.
+static void put_path(leati_strbuf *out, const char *name, const char *path)
+{
+    char whole[PATH_MAX];
+    if (path)
+        put_text(out, name, realpath(path, whole) ? whole : path);
+}
+
 static void put_children(leati_strbuf *out, const leati_manager *manager)
 {
     const char *separator = "";
@@ -67,6 +76,10 @@ leat_err leati_manager_write_state(leati_manager *manager, char *why, size_t why
     put_text(&out, "rest", manager->rest_address);
     put_text(&out, "rpc", manager->rpc_address);
     put_text(&out, "version", leat_version());
+    put_path(&out, "secret_file", options->auth.secret);
+    put_path(&out, "tls_cert", options->auth.tls_cert);
+    put_path(&out, "tls_key", options->auth.tls_key);
+    put_path(&out, "tls_ca", options->auth.tls_ca);
     leati_strbuf_printf(&out, "  \"workers\": %u,\n  \"slots\": %u,\n  \"taskmanagers\": [",
                         options->local_workers, options->slots);
     pthread_mutex_lock(&manager->lock);
