@@ -90,7 +90,7 @@ static bool fill(inputs *all, const leati_manager *manager, const leati_managed_
         return false;
     for (uint32_t i = 0; i < job->participant_count; i++)
         all->workers[i] = job->participants[i].name;
-    for (uint32_t i = 0; i < job->task_count; i++)
+    for (uint32_t i = 0; has_tasks && i < job->task_count; i++)
         fill_task(&all->tasks[i], manager, &job->tasks[i], now_ns, now_ms);
     all->in = (leati_why_input){
         .graph = job->graph,

@@ -29,7 +29,7 @@ void leati_why_duration(int64_t ms, char *text, size_t text_size)
     if (ms < 1000)
         snprintf(text, text_size, "%" PRId64 " ms", ms < 0 ? 0 : ms);
     else if (ms < 10000)
-        snprintf(text, text_size, "%.1f s", (double)(ms / 100) / 10);
+        snprintf(text, text_size, "%" PRId64 ".%" PRId64 " s", ms / 1000, ms / 100 % 10);
     else if (ms < 120000)
         snprintf(text, text_size, "%" PRId64 " s", ms / 1000);
     else if (ms < INT64_C(7200000))

@@ -25,7 +25,7 @@
 
 #include "base/alloc.h"
 #include "base/thread.h"
-#include "cluster/manager/manager.h"
+#include "cluster/manager/manager_impl.h"
 #include "leat/leat.h"
 
 #define UNUSED __attribute__((unused))
@@ -163,6 +163,10 @@ void leati_job_output_read(leati_manager *manager, leati_managed_job *job, uint6
 {
     fixture_of(manager)->read_up_to = offset;
     fixture_of(manager)->reads++;
+}
+
+void leati_manager_tell_refused(leati_manager *manager, const char *why)
+{
 }
 
 // --- its life ---
