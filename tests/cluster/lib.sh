@@ -7,7 +7,7 @@
 . "$(dirname -- "${BASH_SOURCE[0]}")/../tools/lib.sh"
 export XDG_STATE_HOME=$work/state XDG_CACHE_HOME=$work/cache
 mkdir -p "$XDG_STATE_HOME"
-unset LEAT_JOBMANAGER LEAT_CLUSTER
+unset LEAT_JOBMANAGER LEAT_CLUSTER LEAT_SECRET_FILE
 # shellcheck disable=SC2034 # the tests use it
 many=$jobs/many.so
 
