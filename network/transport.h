@@ -62,7 +62,8 @@ struct leati_transport {
     leat_err (*receive)(leati_link *link, uint32_t number, uint32_t peer, leati_channel *channel,
                         leati_local_pool *pool);
     // A waiter for the pool of a received channel, before that exists:
-    // `leati_local_pool_options.waiter`. It belongs to the link and to that number. NULL: no memory.
+    // `leati_local_pool_options.waiter`. It belongs to the link and to that number. NULL: no
+    // memory.
     leati_waiter *(*waiter)(leati_link *link, uint32_t number);
     // Any thread: what a sent channel waits for.
     void (*look)(leati_link *link, uint32_t number, leati_link_wait *wait);

@@ -9,7 +9,8 @@
 rounds=$3 RANDOM=${4:-$$}
 printf '# seed %s\n' "${4:-$$}"
 
-leat_do 40 cluster start -w 3 -s 2 -D cluster.heartbeat-interval=100ms -D cluster.heartbeat-timeout=1s -D taskmanager.connect-timeout=2s
+leat_do 40 cluster start -w 3 -s 2 -D cluster.heartbeat-interval=100ms -D cluster.heartbeat-timeout=1s \
+    -D taskmanager.connect-timeout=2s
 claim 'a cluster of three starts' ended_with 0
 sums_of 200000 >"$work/expected"
 good=0 failed=0 bad=0
@@ -35,7 +36,11 @@ judge() {
 
 for ((round = 0; round < rounds; round++)); do
     patiently slots_free 6 || { printf '# round %d: the cluster is not whole\n' "$round"; bad=$((bad + 1)); break; }
-    submit_detached -p 6 "$many" -- sum 200000 200000 || { printf '# round %d: not submitted\n' "$round"; bad=$((bad + 1)); continue; }
+    if ! submit_detached -p 6 "$many" -- sum 200000 200000; then
+        printf '# round %d: not submitted\n' "$round"
+        bad=$((bad + 1))
+        continue
+    fi
     sleep "0.$((RANDOM % 9))"
     victim=$(worker_pid $((RANDOM % 3 + 1)))
     case $((RANDOM % 4)) in

@@ -30,7 +30,8 @@ leat_do 60 submit --wait -p 3 "$wordcount" -- --input "$work/text.txt"
 sort "$work/out" >"$work/cluster"
 claim 'a word count over three task managers succeeds' ended_with 0
 claim 'and gives what the embedded one gives' cmp "$work/embedded" "$work/cluster"
-tr -s ' \t\n\v\f\r' '\n' <"$work/text.txt" | grep -v '^$' | sort | uniq -c | awk '{ print $2 "\t" $1 }' | sort >"$work/awk"
+tr -s ' \t\n\v\f\r' '\n' <"$work/text.txt" | grep -v '^$' | sort | uniq -c |
+    awk '{ print $2 "\t" $1 }' | sort >"$work/awk"
 claim 'which is what sort and uniq give' cmp "$work/awk" "$work/cluster"
 leat_do 20 list --json -a
 claim 'the job is listed as finished' json_has '.jobs[0].state == "FINISHED"'

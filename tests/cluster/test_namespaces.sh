@@ -58,7 +58,8 @@ machine client 5
 
 start() {
     local where=$1
-    inside "$where" "$leat" "${@:2}" --folder "$work/private/state" --log-file "$work/$where.log" </dev/null >/dev/null 2>&1 &
+    inside "$where" "$leat" "${@:2}" --folder "$work/private/state" --log-file "$work/$where.log" </dev/null \
+        >/dev/null 2>&1 &
 }
 start manager jobmanager --bind 10.77.0.1 --port 8081 --rpc-port 8082
 for i in 1 2 3; do
