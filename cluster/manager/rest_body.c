@@ -174,3 +174,25 @@ unsigned leati_rest_get_artifact(leati_request *request)
     leati_put_close(&request->out, '}');
     return MHD_HTTP_OK;
 }
+
+// A job manager logs to its standard error, which is a file as a rule: the newest of it.
+unsigned leati_rest_manager_log(leati_request *request)
+{
+    struct stat info;
+    int file = -1;
+    if (fstat(STDERR_FILENO, &info) == 0 && S_ISREG(info.st_mode))
+        file = open("/proc/self/fd/2", O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return leati_rest_error(request, MHD_HTTP_NOT_FOUND,
+                                "the job manager does not log to a file");
+    off_t at = info.st_size > LEATI_REST_LOG_MAX ? info.st_size - LEATI_REST_LOG_MAX : 0;
+    char piece[4096];
+    ssize_t got = 0;
+    while (at < info.st_size && (got = pread(file, piece, sizeof piece, at)) > 0) {
+        leati_strbuf_append(&request->out, piece, (size_t)got);
+        at += got;
+    }
+    close(file);
+    request->type = "text/plain; charset=utf-8";
+    return MHD_HTTP_OK;
+}

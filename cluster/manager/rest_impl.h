@@ -25,6 +25,7 @@ enum {
     LEATI_REST_ATTACHED_WAIT_MAX_MS = 5000, // so that a waiting client is heard of often enough
     LEATI_REST_JSON_MAX = 16 << 20,
     LEATI_REST_OUTPUT_MAX = 512 << 10, // bytes of output in one answer
+    LEATI_REST_LOG_MAX = 1 << 20,      // bytes of the job manager's log
     LEATI_REST_PARTS = 8
 };
 
@@ -174,6 +175,7 @@ unsigned leati_rest_members(leati_request *request);
 unsigned leati_rest_member(leati_request *request);
 unsigned leati_rest_member_metrics(leati_request *request);
 unsigned leati_rest_manager_metrics(leati_request *request);
+unsigned leati_rest_manager_log(leati_request *request);
 unsigned leati_rest_prometheus(leati_request *request);
 unsigned leati_rest_health(leati_request *request);
 unsigned leati_rest_index_page(leati_request *request);

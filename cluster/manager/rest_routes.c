@@ -15,6 +15,7 @@ static const leati_route routes[] = {
     {.method = "GET", .path = "overview", .page = leati_rest_overview},
     {.method = "GET", .path = "config", .page = leati_rest_config},
     {.method = "GET", .path = "jobmanager/config", .page = leati_rest_config},
+    {.method = "GET", .path = "jobmanager/log", .page = leati_rest_manager_log},
     {.method = "GET", .path = "jobmanager/metrics", .page = leati_rest_manager_metrics},
     {.method = "GET", .path = "taskmanagers", .page = leati_rest_members},
     {.method = "GET", .path = "taskmanagers/*", .page = leati_rest_member},

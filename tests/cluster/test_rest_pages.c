@@ -276,6 +276,35 @@ Test(rest_pages, gives_failures_and_the_log)
     stop(f);
 }
 
+Test(rest_pages, gives_the_job_managers_log_where_it_is_a_file)
+{
+    fixture *f = start_with(0);
+    char path[] = "log-XXXXXX", line[1001];
+    int before = dup(STDERR_FILENO), log = mkostemp(path, O_APPEND | O_CLOEXEC);
+    cr_assert(before >= 0 && log >= 0 && unlink(path) == 0);
+    memset(line, 'x', sizeof line - 1);
+    line[0] = '\n';
+    for (int i = 0; i < 2000; i++)
+        cr_assert(write(log, line, 1000) == 1000);
+    cr_assert(write(log, "end\n", 4) == 4);
+    cr_assert(dup2(log, STDERR_FILENO) >= 0);
+    reply r = get(f, "/jobmanager/log");
+    cr_assert(dup2(before, STDERR_FILENO) >= 0);
+    cr_assert(r.status == 200 && r.size == 1 << 20, "%zu", r.size);
+    cr_assert(!memcmp(r.body + r.size - 5, "xend\n", 5));
+    done(&r);
+    close(log);
+    int pipes[2];
+    cr_assert(pipe(pipes) == 0 && dup2(pipes[1], STDERR_FILENO) >= 0);
+    r = get(f, "/jobmanager/log");
+    cr_assert(dup2(before, STDERR_FILENO) >= 0);
+    expect_error(r, 404, "does not log to a file");
+    close(pipes[0]);
+    close(pipes[1]);
+    close(before);
+    stop(f);
+}
+
 // --- metrics ---
 
 static const char *value_of(const json_t *list, const char *id)
