@@ -411,6 +411,26 @@ Test(worker, ends_well_in_the_middle_of_a_job)
     finish();
 }
 
+// From before the job file is there to after the last record; the moments are further apart on a
+// busy machine, and others then.
+Test(worker, can_be_cancelled_at_every_moment)
+{
+    start(2, NULL);
+    job_init(&f, &j, leati_many_main, "many.so", ARGS("sum", "20000", "0"), 2);
+    for (useconds_t i = 0; i < 100; i++) {
+        uint64_t attempt = deploy(&f, &j, 2);
+        usleep(i * 250);
+        tell_end(&f, LEATI_MESSAGE_CANCEL, attempt, false);
+        wait_over(&f, attempt);
+        wait_over(&f, attempt);
+        tell_end(&f, LEATI_MESSAGE_CONCLUDE, attempt, false);
+        free_said(wait_said(&f, LEATI_MESSAGE_CONCLUDED, attempt));
+        free_said(wait_said(&f, LEATI_MESSAGE_CONCLUDED, attempt));
+    }
+    cr_expect(is_empty("1/attempts") && is_empty("2/attempts"));
+    finish();
+}
+
 Test(worker, answers_for_attempts_that_it_does_not_have)
 {
     start(1, NULL);
@@ -440,6 +460,30 @@ Test(worker, drops_its_attempts_with_the_job_manager_and_comes_back)
     uint64_t attempt = deploy(&f, &j, 1);
     cr_expect(wait_over(&f, attempt));
     conclude(&f, attempt, true);
+    finish();
+}
+
+Test(worker, can_lose_the_job_manager_at_every_moment)
+{
+    start(2, NULL);
+    job_init(&f, &j, leati_many_main, "many.so", ARGS("sum", "20000", "0"), 2);
+    char address[128];
+    memcpy(address, f.address, sizeof address);
+    for (useconds_t i = 0; i < 20; i++) {
+        deploy(&f, &j, 2);
+        usleep(i * 1500);
+        fake_vanish(&f);
+        fake_listen(&f, address);
+        wait_worker(&f, 1, true);
+        wait_worker(&f, 2, true);
+    }
+    uint64_t attempt = deploy(&f, &j, 2);
+    cr_expect(wait_over(&f, attempt));
+    cr_expect(wait_over(&f, attempt));
+    tell_end(&f, LEATI_MESSAGE_CONCLUDE, attempt, true);
+    free_said(wait_said(&f, LEATI_MESSAGE_CONCLUDED, attempt));
+    free_said(wait_said(&f, LEATI_MESSAGE_CONCLUDED, attempt));
+    cr_expect(is_empty("1/attempts") && is_empty("2/attempts"));
     finish();
 }
 
