@@ -370,7 +370,7 @@ static leati_exit start_fresh(starting *s)
     sigaddset(&set, SIGTERM);
     leati_exit status = turn_log(s);
     s->secret = s->options->secret_file;
-    if (status == LEATI_EXIT_OK && !s->secret && !s->options->insecure)
+    if (status == LEATI_EXIT_OK && !s->secret && !s->options->tls_cert && !s->options->insecure)
         status = make_secret(s);
     // From here on an end has to be orderly: `rest` takes them.
     sigprocmask(SIG_BLOCK, &set, NULL);

@@ -30,4 +30,11 @@ void leati_auth_close(leati_auth *auth);
 // Whether it asks anything of anybody; `auth` may be NULL.
 bool leati_auth_is_on(const leati_auth *auth);
 
+// The texts of the files (PEM), for those who do TLS with another library.
+typedef struct leati_tls_texts {
+    char *cert, *key, *ca;
+} leati_tls_texts;
+
+const leati_tls_texts *leati_tls_get_texts(const leati_tls *tls);
+
 #endif

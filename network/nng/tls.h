@@ -8,15 +8,9 @@
 
 #include "network/nng/auth.h"
 
-// The texts of the files (PEM), for those who do TLS with another library.
-typedef struct leati_tls_texts {
-    char *cert, *key, *ca;
-} leati_tls_texts;
-
 LEAT_MUST_USE leat_err leati_tls_create(const leati_auth_files *files, leati_tls **tls, char *why,
                                         size_t why_size);
 void leati_tls_destroy(leati_tls **tls);
-const leati_tls_texts *leati_tls_get_texts(const leati_tls *tls);
 
 // "tcp://…" becomes "tls+tcp://…". False: it cannot have TLS, or does not fit.
 bool leati_tls_address(const char *address, char *to, size_t size);
