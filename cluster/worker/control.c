@@ -64,6 +64,8 @@ static leat_err on_registered(leati_taskmanager *tm, const leati_msg_registered 
                  (int)message->refused.size, message->refused.data);
     } else {
         leati_exchange_set_cluster(tm->exchange, cluster);
+        leati_exchange_set_silence(tm->exchange, message->heartbeat_interval_ms,
+                                   message->heartbeat_timeout_ms);
         tm->heartbeat_interval_ns = message->heartbeat_interval_ms * 1000000;
         tm->heartbeat_timeout_ns = message->heartbeat_timeout_ms * 1000000;
         tm->control = LEATI_CONTROL_UP;

@@ -191,6 +191,12 @@ void leati_connection_destroy(leati_connection **connection)
     release(self);
 }
 
+uint64_t leati_connection_heard(const leati_connection *connection)
+{
+    // Relaxed: a figure, which orders nothing.
+    return atomic_load_explicit(&connection->heard, memory_order_relaxed);
+}
+
 const char *leati_connection_peer(const leati_connection *connection)
 {
     return connection->peer;

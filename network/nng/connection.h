@@ -107,6 +107,8 @@ void leati_connection_kick(leati_connection *connection);
 void leati_connection_close(leati_connection *connection, leat_err err, const char *why);
 // Closes, waits for `closed` to have returned, frees. Not from a hook.
 void leati_connection_destroy(leati_connection **connection);
+// How many bytes have come, for who wants to know whether the peer still speaks. Any thread.
+uint64_t leati_connection_heard(const leati_connection *connection);
 const char *leati_connection_peer(const leati_connection *connection); // its address, for messages
 
 // Accepts connections at an address with port 0 for any. Each comes to `accepted` (on a thread of

@@ -70,6 +70,7 @@ struct leati_connection {
     _Atomic bool closing;
     _Atomic uint32_t stage;   // a leati_connection_stage; the reader sleeps on it while NEW
     _Atomic uint32_t greeted; // our hello was sent, or could not be; the reader sleeps on it
+    _Atomic uint64_t heard;   // bytes that have come; the reader adds
     leati_parker reading_over;
     // What the writer sleeps on: 0 it has seen everything, 1 it has been kicked, 2 it sleeps. On a
     // line of its own, as any thread writes to it.

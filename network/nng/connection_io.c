@@ -56,6 +56,8 @@ static int receive(leati_connection *self, const nng_iov *iov, unsigned count, i
     if (error)
         return error;
     *got = nng_aio_count(self->in);
+    // Relaxed: a figure.
+    atomic_fetch_add_explicit(&self->heard, *got, memory_order_relaxed);
     return *got ? 0 : NNG_ECONNSHUT;
 }
 

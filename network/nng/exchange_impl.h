@@ -37,6 +37,7 @@ enum {
     LEATI_FRAME_CREDIT = 4,
     LEATI_FRAME_CLOSE = 5,
     LEATI_FRAME_CLOSED = 6,
+    LEATI_FRAME_ALIVE = 7,
 };
 enum { LEATI_OPEN_SIZE = 16, LEATI_EVENT_SIZE = 24 };
 // Why a stream was closed by its sender: `more` of CLOSED.
@@ -178,6 +179,11 @@ struct leati_wire {
     size_t outward_capacity;
     uint32_t outward_count;
     leati_stream_list pending, outward_owing;
+    bool owes_sign;      // ALIVE has to be sent
+    uint64_t heard;      // bytes that had come when it was last watched
+    int64_t silent_ns;   // since then, as far as this process has been running
+    int64_t watched_ns;  // when that was; 0: never
+    int64_t sign_due_ns; // when to say ALIVE again
 
     // Reader.
     leati_end *reading;     // whose `reading` is set
@@ -255,6 +261,9 @@ struct leati_exchange {
     leati_exchange_peer *peers; // only the housekeeper takes peers out
     leati_wire *wires;
 
+    // Relaxed: numbers. 0: wires are not watched.
+    _Atomic int64_t sign_interval_ns, silence_ns;
+
     _Atomic uint32_t open_wires, channels;
     _Atomic uint64_t bytes_in, bytes_out, frames_in, frames_out;
 };
@@ -284,6 +293,12 @@ void leati_exchange_register(leati_exchange_peer *peer, leati_end *end);
 // What is due at the peer: dialing, channels that have waited for too long. Returns when it is to
 // be called again, INT64_MAX for never. Housekeeper.
 int64_t leati_exchange_tend(leati_exchange_peer *peer, int64_t now_ns);
+
+// --- signs of life (exchange_alive.c) ---
+
+// Says ALIVE when it is time, and closes a wire on which the peer has said nothing for too long.
+// Returns when it is to be called again. Housekeeper, under the peer's lock; the peer has a wire.
+int64_t leati_wire_watch(leati_exchange_peer *peer, int64_t now_ns);
 
 // --- streams (exchange_stream.c); under the peer's lock ---
 

@@ -303,6 +303,7 @@ static void opened(leati_connection *connection, void *user, const leati_hello *
         if (end->state == LEATI_END_WAITING)
             bind(peer, end);
     pthread_mutex_unlock(&peer->lock);
+    leati_exchange_poke(exchange); // to watch it
     report_lost(failed, LEAT_EIO, again);
 }
 
@@ -473,6 +474,9 @@ int64_t leati_exchange_tend(leati_exchange_peer *peer, int64_t now_ns)
     int64_t due_ns;
     if (peer->wire) {
         due_ns = refuse_unknown(peer, now_ns);
+        int64_t watch_ns = leati_wire_watch(peer, now_ns);
+        if (watch_ns < due_ns)
+            due_ns = watch_ns;
     } else {
         due_ns = give_up_waiting(peer, now_ns, &failed);
         if (due_ns != INT64_MAX && peer->we_dial && !peer->dialing) {

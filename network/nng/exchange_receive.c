@@ -224,6 +224,7 @@ static bool sizes_fit(const leati_frame *frame)
     case LEATI_FRAME_CREDIT:
     case LEATI_FRAME_CLOSE:
     case LEATI_FRAME_CLOSED:
+    case LEATI_FRAME_ALIVE:
         return frame->size == 0;
     default:
         return false;
@@ -438,6 +439,12 @@ static void take_closed(leati_wire *wire, leati_exchange_peer *peer, const leati
                       : "has closed a channel before its end");
 }
 
+// That it came is all it says.
+static void take_alive(leati_wire *wire, leati_exchange_peer *peer, const leati_frame *frame,
+                       verdict *what)
+{
+}
+
 leat_err leati_wire_arrived(leati_connection *connection, void *user, const leati_frame *frame)
 {
     static void (*const takes[])(leati_wire *, leati_exchange_peer *, const leati_frame *,
@@ -446,6 +453,7 @@ leat_err leati_wire_arrived(leati_connection *connection, void *user, const leat
         [LEATI_FRAME_CREDIT] = take_credit,
         [LEATI_FRAME_CLOSE] = take_close,
         [LEATI_FRAME_CLOSED] = take_closed,
+        [LEATI_FRAME_ALIVE] = take_alive,
     };
     leati_wire *wire = user;
     // Relaxed: the reader has set it itself.

@@ -181,6 +181,10 @@ static turn step_sender(leati_wire *wire, leati_end *end)
 
 static void put_owed(leati_wire *wire)
 {
+    if (wire->owes_sign) {
+        leati_wire_put(wire, &(leati_frame){.kind = LEATI_FRAME_ALIVE}, NULL);
+        wire->owes_sign = false;
+    }
     while (takes_more(wire)) {
         uint32_t stream = leati_inward_pop_owing(wire);
         if (stream == LEATI_NO_STREAM)
