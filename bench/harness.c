@@ -58,12 +58,18 @@ static double wall_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-static double cpu_seconds(void)
+static double cpu_of(int who)
 {
     struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
+    getrusage(who, &usage);
     return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+}
+
+// Of this process, and of those that a run has started and waited for.
+static double cpu_seconds(void)
+{
+    return cpu_of(RUSAGE_SELF) + cpu_of(RUSAGE_CHILDREN);
 }
 
 static int ascending(const void *a, const void *b)

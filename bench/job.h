@@ -23,5 +23,7 @@ leat_stream *bench_add_up(leat_stream *in, bench_total *total);
 // Nanoseconds of the monotonic clock; seconds of processor time that this process has used.
 int64_t bench_now_ns(void);
 double bench_cpu_seconds(void);
+// The same with the processes that it has started and waited for.
+double bench_all_cpu_seconds(void);
 
 #endif

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/pair.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "bench/job.h"
+#include "bench/pacer.h"
+#include "leat/leat.h"
+#include "network/nng/exchange.h"
+#include "runtime/execution.h"
+#include "runtime/placement.h"
+
+enum { ADDRESS = 128, AVAILABLE_EVERY = 16, PATIENCE_MS = 10000 };
+
+typedef struct row {
+    int64_t id;
+    leat_str body;
+} row;
+LEAT_RECORD(row, LEAT_FIELD(id, LEAT_I64), LEAT_FIELD(body, LEAT_STR));
+
+// What the job of one process is made of.
+typedef struct side {
+    const pair_plan *plan;
+    _Atomic uint64_t records, sum;
+    _Atomic uint32_t ended; // sinks
+    arrivals arrivals;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool over, finished; // under the lock
+} side;
+
+void pair_expect(const pair_plan *plan, pair_result *result)
+{
+    *result = (pair_result){0};
+    for (uint32_t i = 0; i < plan->sources; i++) {
+        uint64_t n = i ? plan->each : plan->first;
+        result->records += n;
+        result->sum += n * (n - 1) / 2 + n * plan->body;
+    }
+}
+
+// --- the source ---
+
+typedef struct maker {
+    leat_operator base;
+    leat_str body;
+    uint64_t next, end;
+} maker;
+
+static leat_err maker_poll(leat_operator *self, leat_out *out, uint32_t max_records,
+                           leat_poll *state)
+{
+    maker *own = (maker *)self;
+    uint64_t left = own->end - own->next, count = left < max_records ? left : max_records, i = 0;
+    leat_err err = LEAT_OK;
+    while (i < count && !err) {
+        row record = {(int64_t)(own->next + i), own->body};
+        err = leat_collect(out, &record);
+        if (++i % AVAILABLE_EVERY == 0 && !leat_out_available(self->ctx))
+            break;
+    }
+    own->next += i;
+    *state = own->next == own->end ? LEAT_POLL_END : LEAT_POLL_MORE;
+    leat_ctx_count_in(self->ctx, i, i * own->body.size);
+    return err;
+}
+
+static void maker_dispose(leat_operator *self)
+{
+    maker *own = (maker *)self;
+    free((void *)(uintptr_t)own->body.data);
+    free(own);
+}
+
+static leat_err maker_create(const leat_factory *factory, leat_ctx *ctx, leat_operator **op)
+{
+    static const leat_operator_ops ops = {
+        .kind = "source: rows", .poll = maker_poll, .dispose = maker_dispose};
+    const pair_plan *plan = factory->config;
+    maker *made = malloc(sizeof *made);
+    char *body = malloc(plan->body);
+    if (!made || !body) {
+        free(made);
+        free(body);
+        return LEAT_ENOMEM;
+    }
+    memset(body, 'x', plan->body);
+    *made = (maker){.base = {.ops = &ops},
+                    .body = {body, plan->body},
+                    .end = leat_ctx_subtask(ctx) ? plan->each : plan->first};
+    *op = &made->base;
+    return LEAT_OK;
+}
+
+// --- the sinks ---
+
+typedef struct taker {
+    leat_operator base;
+    side *side;
+    bool stalls;
+    uint64_t records, sum;
+} taker;
+
+static void await_others(taker *own)
+{
+    const struct timespec pause = {.tv_nsec = 500000};
+    own->stalls = false;
+    leat_blocking_begin(own->base.ctx);
+    while (atomic_load_explicit(&own->side->ended, memory_order_relaxed) + 1 <
+           own->side->plan->sinks)
+        nanosleep(&pause, NULL);
+    leat_blocking_end(own->base.ctx);
+}
+
+static leat_err taker_element(leat_operator *self, const void *record, leat_out *out)
+{
+    taker *own = (taker *)self;
+    const row *in = record;
+    if (LEAT_UNLIKELY(own->stalls))
+        await_others(own);
+    own->records++;
+    own->sum += (uint64_t)in->id + in->body.size;
+    return LEAT_OK;
+}
+
+static leat_err taker_close(leat_operator *self)
+{
+    taker *own = (taker *)self;
+    atomic_fetch_add_explicit(&own->side->records, own->records, memory_order_relaxed);
+    atomic_fetch_add_explicit(&own->side->sum, own->sum, memory_order_relaxed);
+    atomic_fetch_add_explicit(&own->side->ended, 1, memory_order_relaxed);
+    return LEAT_OK;
+}
+
+static void taker_dispose(leat_operator *self)
+{
+    free(self);
+}
+
+static leat_err taker_create(const leat_factory *factory, leat_ctx *ctx, leat_operator **op)
+{
+    static const leat_operator_ops ops = {
+        .kind = "take", .element = taker_element, .close = taker_close, .dispose = taker_dispose};
+    taker *made = calloc(1, sizeof *made);
+    if (!made)
+        return LEAT_ENOMEM;
+    made->base.ops = &ops;
+    // A factory's settings are const to it; what it writes to is not.
+    made->side = (side *)(uintptr_t)factory->config;
+    made->stalls = made->side->plan->stalls && leat_ctx_subtask(ctx) == 0;
+    *op = &made->base;
+    return LEAT_OK;
+}
+
+static int arrive(leat_ctx *ctx, const void *in)
+{
+    const stamped *record = in;
+    arrivals *result = leat_ctx_user_data(ctx);
+    result->records++;
+    result->sum += (uint64_t)record->index;
+    histogram_add(&result->latencies, bench_now_ns() - record->due_ns);
+    return 0;
+}
+
+// --- the job ---
+
+static leat_env *build(side *s)
+{
+    const pair_plan *plan = s->plan;
+    leat_env *env = bench_env(plan->workers, plan->sources);
+    if (!env)
+        return NULL;
+    if (plan->pace.records > 0) {
+        leat_stream *due = leat_source(env, "schedule", &(leat_factory){pacer_create, &plan->pace},
+                                       LEAT_TYPE(stamped));
+        leat_user_data(leat_disable_chaining(leat_sink(leat_rebalance(due), arrive)), &s->arrivals);
+        return env;
+    }
+    leat_stream *rows = leat_parallelism(
+        leat_source(env, "rows", &(leat_factory){maker_create, plan}, LEAT_TYPE(row)),
+        plan->sources);
+    rows = plan->forward ? leat_forward(rows) : leat_rebalance(rows);
+    leat_stream *end = leat_transform_sink(rows, "take", &(leat_factory){taker_create, s});
+    leat_disable_chaining(leat_parallelism(end, plan->sinks));
+    return env;
+}
+
+static void on_stage(void *user, uint32_t vertex, uint32_t subtask, leati_stage stage)
+{
+}
+
+static void on_failed(void *user, leat_err err, const char *text, uint32_t vertex, uint32_t subtask)
+{
+    fprintf(stderr, "%s\n", text);
+}
+
+static void on_tasks_over(void *user, bool finished)
+{
+    side *s = user;
+    pthread_mutex_lock(&s->lock);
+    s->over = true;
+    s->finished = finished;
+    pthread_cond_signal(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static leat_err on_ask(void *user, uint32_t process, uint32_t node, uint64_t token,
+                       const uint8_t *question, size_t size)
+{
+    return LEAT_EINVAL;
+}
+
+static void on_answer(void *user, uint32_t process, uint64_t token, leat_err err,
+                      const uint8_t *answer, size_t size)
+{
+}
+
+static const leati_placement_hooks hooks = {
+    .task_stage = on_stage,
+    .failed = on_failed,
+    .tasks_over = on_tasks_over,
+    .ask = on_ask,
+    .answer = on_answer,
+};
+
+static bool await_end(side *s)
+{
+    pthread_mutex_lock(&s->lock);
+    while (!s->over)
+        pthread_cond_wait(&s->changed, &s->lock);
+    bool finished = s->finished;
+    pthread_mutex_unlock(&s->lock);
+    return finished;
+}
+
+// Deploys this process's share and runs it to its end.
+static int run_job(side *s, leat_env *env, leat_runtime *runtime, leati_transport *exchange,
+                   uint32_t self, const char addresses[2][ADDRESS])
+{
+    static const char *const names[] = {"the near process", "the far process"};
+    static const char *const ids[] = {"0", "1"};
+    const char *at[] = {addresses[0], addresses[1]};
+    const pair_plan *plan = s->plan;
+    uint32_t tasks = plan->pace.records ? 2 : plan->sources + plan->sinks;
+    uint32_t sources = plan->pace.records ? 1 : plan->sources;
+    uint32_t *process_of = calloc(tasks, sizeof *process_of);
+    if (!process_of)
+        return -1;
+    for (uint32_t i = sources; i < tasks; i++)
+        process_of[i] = 1;
+    const leati_placement placement = {
+        .attempt = 1,
+        .self = self,
+        .process_of = process_of,
+        .transport = exchange,
+        .link = {.process_count = 2, .self = self, .names = names, .ids = ids, .addresses = at},
+        .hooks = &hooks,
+        .user = s,
+    };
+    leat_job *job;
+    char why[256] = "";
+    leat_err err = leati_start_placed(runtime, env, &placement, &job);
+    free(process_of);
+    if (err) {
+        fprintf(stderr, "the job cannot be started: %s\n",
+                leat_env_fault_count(env) ? leat_env_fault(env, 0) : leat_err_message(err));
+        return -1;
+    }
+    bool finished = await_end(s);
+    err = leati_job_conclude(job, finished, why, sizeof why);
+    leat_job_destroy(&job);
+    if (err)
+        fprintf(stderr, "%s\n", why);
+    return err || !finished ? -1 : 0;
+}
+
+static int run_with_exchange(side *s, leat_env *env, leat_runtime *runtime, uint32_t self,
+                             int socket)
+{
+    static const char *const ids[] = {"0", "1"};
+    char why[256] = "", addresses[2][ADDRESS] = {"", ""};
+    leati_transport *exchange;
+    leati_exchange_options options = {
+        .address = "tcp://127.0.0.1:0",
+        .process = ids[self],
+        .segment_size = (uint32_t)leati_global_pool_segment_size(runtime->pool),
+        .connect_timeout_ms = PATIENCE_MS,
+    };
+    if (leati_exchange_create(&options, &exchange, why, sizeof why)) {
+        fprintf(stderr, "%s\n", why);
+        return -1;
+    }
+    snprintf(addresses[self], ADDRESS, "%s", leati_exchange_address(exchange));
+    int result = far_put(socket, addresses[self], ADDRESS);
+    if (!result)
+        result = far_get(socket, addresses[1 - self], ADDRESS);
+    if (!result)
+        result =
+            run_job(s, env, runtime, exchange, self, (const char(*)[ADDRESS])(void *)addresses);
+    // A task manager outlives its jobs: neither goes before the other has ended.
+    char done = 0;
+    if (!result)
+        result = far_put(socket, &done, sizeof done);
+    if (!result)
+        result = far_get(socket, &done, sizeof done);
+    leati_exchange_destroy(&exchange);
+    return result;
+}
+
+static int run_side(const pair_plan *plan, uint32_t self, int socket, pair_result *result)
+{
+    static side s; // the histogram is large
+    char why[256] = "";
+    s = (side){.plan = plan};
+    pthread_mutex_init(&s.lock, NULL);
+    pthread_cond_init(&s.changed, NULL);
+    leat_env *env = build(&s);
+    leat_runtime *runtime = NULL;
+    if (!env)
+        return -1;
+    int status = 0;
+    if (plan->alone) {
+        status = bench_execute(&env);
+    } else if (leat_runtime_create(env, &runtime, why, sizeof why)) {
+        fprintf(stderr, "%s\n", why);
+        status = -1;
+    } else {
+        status = run_with_exchange(&s, env, runtime, self, socket);
+        leat_runtime_destroy(&runtime);
+    }
+    leat_env_destroy(&env);
+    *result = (pair_result){.records = s.records, .sum = s.sum, .arrivals = s.arrivals};
+    return status;
+}
+
+int pair_run(const pair_plan *plan, pair_result *result)
+{
+    if (plan->alone)
+        return run_side(plan, 0, -1, result);
+    static pair_result nothing;
+    far_process far;
+    if (far_start(&far, "--pair") != 0)
+        return -1;
+    int status = far_put(far.socket, plan, sizeof *plan);
+    if (!status)
+        status = run_side(plan, 0, far.socket, &nothing);
+    if (!status)
+        status = far_get(far.socket, result, sizeof *result);
+    return far_finish(&far) == 0 ? status : -1;
+}
+
+int pair_far_main(void)
+{
+    static pair_plan plan;
+    static pair_result result;
+    if (far_get(0, &plan, sizeof plan) != 0 || run_side(&plan, 1, 0, &result) != 0)
+        return 1;
+    return far_put(0, &result, sizeof result) == 0 ? 0 : 1;
+}
