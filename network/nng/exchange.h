@@ -33,8 +33,8 @@ const char *leati_exchange_address(const leati_transport *transport);
 // The cluster (may be "") that peers must be of too, from now on.
 void leati_exchange_set_cluster(leati_transport *transport, const char *cluster);
 // Each side of a connection gives a sign of life at this interval, and gives the other up that has
-// sent nothing at all for the time of silence, which fails the jobs between the two. Not before this
-// is called.
+// sent nothing at all for the time of silence, which fails the jobs between the two. Not before
+// this is called.
 void leati_exchange_set_silence(leati_transport *transport, int64_t interval_ms,
                                 int64_t silence_ms);
 // All links must be closed.
