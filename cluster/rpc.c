@@ -112,7 +112,9 @@ void leati_rpc_destroy(leati_rpc **rpc)
     if (!self)
         return;
     *rpc = NULL;
-    leati_connection_destroy(&self->connection);
+    // A handler may be sending until the reader has ended: it is not to find the pointer gone.
+    leati_connection *connection = self->connection;
+    leati_connection_destroy(&connection);
     leati_rpc_free(self);
 }
 
