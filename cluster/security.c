@@ -118,12 +118,13 @@ void leati_refusals_fini(leati_refusals *refusals)
     pthread_mutex_destroy(&refusals->lock);
 }
 
-// "tcp://[::1]:80 says" to "[::1]", "tcp://10.0.0.1:80" to "10.0.0.1".
+// "tcp://[::1]:80 says" to "tcp://[::1", "tcp://10.0.0.1:80" to "tcp://10.0.0.1".
 static void take_host(const char *peer, char *host, size_t size)
 {
-    const char *scheme = strstr(peer, "://");
-    const char *at = scheme ? scheme + 3 : peer;
-    size_t length = *at == '[' ? strcspn(at, "] ") : strcspn(at, ": ");
+    const char *scheme = strstr(peer, "://"), *at = peer;
+    size_t before = scheme ? (size_t)(scheme + 3 - peer) : 0;
+    size_t length =
+        before + (at[before] == '[' ? strcspn(at + before, "] ") : strcspn(at + before, ": "));
     snprintf(host, size, "%.*s", (int)(length < size ? length : size - 1), at);
 }
 

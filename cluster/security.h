@@ -28,7 +28,8 @@ void leati_mask_argument(const char *text, size_t size, bool *follows, leati_str
 
 // --- refusals ---
 
-// Which addresses were refused of late, so that each is logged once a minute. Any thread.
+// Which hosts were refused of late, so that each is logged once a minute for each scheme ("tcp",
+// "http"). Any thread.
 enum { LEATI_REFUSALS = 64 };
 typedef struct leati_refusals {
     pthread_mutex_t lock;

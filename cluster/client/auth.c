@@ -34,7 +34,7 @@ static leat_err take_files(leati_client *client, const leati_auth_files *files)
         if (!*to[i])
             return no_memory(client);
     }
-    return LEAT_OK;
+    return leati_certificate_check(files, client->why, sizeof client->why);
 }
 
 leat_err leati_client_secure(leati_client *client, const leati_auth_files *files)

@@ -24,6 +24,7 @@ struct leati_client {
     bool overflowed; // the body was larger than LEATI_CLIENT_BODY_MAX
     leati_client_answer answer;
     char why[LEATI_CLIENT_WHY_SIZE];
+    char trouble[CURL_ERROR_SIZE]; // what libcurl says of its own
     // How it shows that it may (auth.c).
     leati_secret secret;
     char *tls_cert, *tls_key, *tls_ca; // NULL: no TLS

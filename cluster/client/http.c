@@ -250,6 +250,8 @@ static bool prepare(leati_client *client, const leati_client_request *request, i
     client->said_stale = false;
     if (!set_url(client, request))
         return false;
+    client->trouble[0] = '\0';
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, client->trouble);
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_PROXY, ""); // whatever the environment says: it is no web
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, client->tls_cert ? "https" : "http");
@@ -313,6 +315,9 @@ static leat_err explain(leati_client *client, CURLcode result)
         return leati_client_fail(client, LEAT_EIO, "the job manager at %s does not answer in time",
                                  client->address);
     case CURLE_GOT_NOTHING:
+        return leati_client_fail(
+            client, LEAT_EIO, "the job manager at %s has gone away%s", client->address,
+            client->tls_cert ? "" : ", or wants TLS (--tls-cert, --tls-key, --tls-ca)");
     case CURLE_RECV_ERROR:
     case CURLE_SEND_ERROR:
     case CURLE_PARTIAL_FILE:
@@ -324,6 +329,18 @@ static leat_err explain(leati_client *client, CURLcode result)
                                  client->address);
     case CURLE_OUT_OF_MEMORY:
         return leati_client_fail(client, LEAT_ENOMEM, "%s", leat_err_message(LEAT_ENOMEM));
+    case CURLE_PEER_FAILED_VERIFICATION:
+        return leati_client_fail(client, LEAT_EIO,
+                                 "what answers at %s has no certificate of \"%s\": %s",
+                                 client->address, client->tls_ca, client->trouble);
+    case CURLE_SSL_CONNECT_ERROR:
+        return leati_client_fail(client, LEAT_EIO, "no TLS with what answers at %s: %s",
+                                 client->address,
+                                 *client->trouble ? client->trouble : curl_easy_strerror(result));
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CACERT_BADFILE:
+        return leati_client_fail(client, LEAT_EINVAL, "%s",
+                                 *client->trouble ? client->trouble : curl_easy_strerror(result));
     default:
         return leati_client_fail(client, LEAT_EIO, "the job manager at %s: %s", client->address,
                                  curl_easy_strerror(result));

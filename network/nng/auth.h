@@ -30,6 +30,11 @@ void leati_auth_close(leati_auth *auth);
 // Whether it asks anything of anybody; `auth` may be NULL.
 bool leati_auth_is_on(const leati_auth *auth);
 
+// Whether the certificate is valid now and signed by the authority; else a sentence. (In
+// certificate.c, which knows nothing of nng.)
+LEAT_MUST_USE leat_err leati_certificate_check(const leati_auth_files *files, char *why,
+                                               size_t why_size);
+
 // The texts of the files (PEM), for those who do TLS with another library.
 typedef struct leati_tls_texts {
     char *cert, *key, *ca;

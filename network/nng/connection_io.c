@@ -215,8 +215,15 @@ static leat_err lost(leati_connection *self, int error, bool inside)
     if (!opened && error == NNG_ETIMEDOUT)
         return leati_connection_fail(self, LEAT_EIO, "did not say who it is within %lld ms",
                                      (long long)self->hello_timeout_ms);
+    if (!opened && (error == NNG_ECRYPTO || error == NNG_EPEERAUTH))
+        return leati_connection_fail(self, LEAT_EIO,
+                                     "does not do TLS with this process: it has none, or one of "
+                                     "the two certificates is not of the other's authority or not "
+                                     "valid now");
     if (!opened && error == NNG_ECONNSHUT)
-        return leati_connection_fail(self, LEAT_ECLOSED, "has closed the connection at once");
+        return leati_connection_fail(
+            self, LEAT_ECLOSED, "has closed the connection at once%s",
+            self->dialer && !(self->auth && self->auth->tls) ? "; does it want TLS?" : "");
     if (inside && error == NNG_ECONNSHUT)
         return leati_connection_fail(self, LEAT_EIO,
                                      "was lost: closed by the other side in the middle of a frame");

@@ -116,6 +116,8 @@ leat_err leati_tls_create(const leati_auth_files *files, leati_tls **tls, char *
     if (err == LEAT_OK)
         err = read_pem(files->tls_ca, false, &made->texts.ca, why, why_size);
     if (err == LEAT_OK)
+        err = leati_certificate_check(files, why, why_size);
+    if (err == LEAT_OK)
         err = configure(made, files, NNG_TLS_MODE_CLIENT, &made->dialing, why, why_size);
     if (err == LEAT_OK)
         err = configure(made, files, NNG_TLS_MODE_SERVER, &made->listening, why, why_size);
