@@ -2,6 +2,7 @@
 // What the tests of clusters submit: the first argument says which job.
 //
 //     sum COUNT RATE      the sums of 0 … COUNT-1 by last digit, printed at the end
+//     stall COUNT SECONDS as sum, but one subtask sleeps at record 1000
 //     print COUNT         the numbers 1 … COUNT
 //     crash HOW AT        the operator "boom" dies at index AT: segv abort fpe overflow exit
 //     fail AT             the same operator fails
@@ -38,6 +39,27 @@ static int count(leat_ctx *ctx, const void *in)
 {
     leat_accumulator_add_i64(leat_ctx_accumulator(ctx, "records", LEAT_ACCUMULATOR_SUM_I64), 1);
     return 1;
+}
+
+static int hold(leat_ctx *ctx, const void *in)
+{
+    const int64_t *seconds = leat_ctx_user_data(ctx);
+    if (((const sum *)in)->sum == 1000)
+        sleep((unsigned)*seconds);
+    return 1;
+}
+
+static void stalled(leat_env *env, int64_t records, int64_t seconds)
+{
+    int64_t *plan = leat_env_alloc(env, sizeof *plan);
+    if (!plan)
+        return;
+    *plan = seconds;
+    leat_stream *numbers = leat_generate(env, make, records, 0, LEAT_TYPE(sum));
+    leat_stream *held = leat_name(leat_filter(leat_rebalance(numbers), hold), "hold");
+    leat_user_data(held, plan);
+    leat_stream *added = leat_final_only(leat_reduce(leat_key_by(held, "digit"), add));
+    leat_parallelism(leat_print(added), 1);
 }
 
 static void sums(leat_env *env, int64_t records, double rate)
@@ -123,6 +145,8 @@ LEAT_JOB(env, argc, argv)
     bool in_client = getenv("LEAT_JOB_CLIENT") != NULL;
     if (!strcmp(mode, "sum"))
         sums(env, atoll(first), strtod(second, NULL));
+    else if (!strcmp(mode, "stall"))
+        stalled(env, atoll(first), atoll(second));
     else if (!strcmp(mode, "print"))
         leat_print(leat_sequence(env, 1, atoll(first)));
     else if (!strcmp(mode, "crash"))
