@@ -79,6 +79,18 @@ static leat_str str(const char *text)
     return (leat_str){text, strlen(text)};
 }
 
+// Segments that wait in a task's input. Its channels live as long as the job, and tell their length
+// to anyone.
+static uint32_t count_queued(const leat_job *job, uint32_t index)
+{
+    const leati_task_input *input = &job->tasks[index].input;
+    uint32_t queued = 0;
+    for (uint32_t i = 0; i < input->channels; i++)
+        if (input->readers[i].channel)
+            queued += leati_channel_length(input->readers[i].channel);
+    return queued;
+}
+
 static void fill_task(const leat_job *job, uint32_t index, int64_t now, leati_wait *wait,
                       leati_msg_task *task)
 {
@@ -97,6 +109,7 @@ static void fill_task(const leat_job *job, uint32_t index, int64_t now, leati_wa
         .hard_ns = stats.hard_ns,
         .segments_used = stats.segments_used,
         .segments_limit = stats.segments_limit,
+        .queued = count_queued(job, index),
         .wait = str(leati_wait_name(wait->kind)),
         .wait_ns = now > wait->since_ns ? now - wait->since_ns : 0,
         .wait_vertex = wait->vertex,
