@@ -11,7 +11,7 @@ leave_for_namespaces "$0" "$@"
 . "$(dirname -- "$0")/lib.sh"
 
 machines 3
-start_manager
+start_manager -D cluster.heartbeat-timeout=5s
 for i in 1 2 3; do
     start_worker worker$i
 done
