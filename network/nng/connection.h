@@ -16,7 +16,7 @@
 // joins the threads: never from a hook.
 //
 // Bounds. One send under way, of at most LEATI_CONNECTION_PARTS parts; a hand-shake takes at most
-// `hello_timeout_ms`.
+// `hello_timeout_ms`, TLS included, and a listener has at most 512 under way.
 #ifndef LEATI_NETWORK_NNG_CONNECTION_H
 #define LEATI_NETWORK_NNG_CONNECTION_H
 

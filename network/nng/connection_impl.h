@@ -17,6 +17,7 @@ enum {
     LEATI_CONNECTION_BUFFER = 16 << 10, // small frames are read so many bytes at a time
     LEATI_ADDRESS_SIZE = 160,
     LEATI_WHY_SIZE = 512,
+    LEATI_GREETING_MOST = 512, // connections of a listener that have not shaken hands yet
     // A hello, and a nonce behind it where there is a secret.
     LEATI_HELLO_MOST = LEATI_FRAME_SIZE + LEATI_HELLO_SIZE + LEATI_FRAME_SIZE + LEATI_NONCE_SIZE,
 };
@@ -26,6 +27,7 @@ typedef struct leati_listener_load {
     const leat_allocator *allocator;
     _Atomic uint32_t references;
     _Atomic uint32_t open;
+    _Atomic uint32_t greeting; // of these, how many have not shaken hands yet
 } leati_listener_load;
 
 void leati_listener_load_release(leati_listener_load *load);
@@ -50,6 +52,7 @@ struct leati_connection {
     uint32_t frame_max;
     char peer[LEATI_ADDRESS_SIZE];
     leati_listener_load *load; // of an accepted one
+    bool greeting;             // it is counted as such with the load; the reader's
     pthread_t reader, writer;
 
     // The reader's; the stream is the writer's too, from GREETING until it is joined.
@@ -120,6 +123,8 @@ void leati_connection_enter(leati_connection *self, leati_connection_stage stage
 // What is to be said first. LEAT_EIO: there are no random numbers.
 LEAT_MUST_USE leat_err leati_connection_prepare_hello(leati_connection *self);
 LEAT_MUST_USE leat_err leati_connection_greet(leati_connection *self, leati_hello *peer);
+// The hand-shake is over, or will not be: the listener takes another one. More than once is fine.
+void leati_connection_greeted(leati_connection *self);
 
 // What an error of nng means to people, and its code.
 const char *leati_nng_text(int error);

@@ -317,6 +317,7 @@ static void read_all(leati_connection *self)
         return;
     if (leati_connection_greet(self, &peer) != LEAT_OK || leati_connection_is_closing(self))
         return;
+    leati_connection_greeted(self);
     self->hooks->opened(self, self->user, &peer);
     leati_connection_enter(self, LEATI_CONNECTION_OPEN);
     while (!leati_connection_is_closing(self) && read_frame(self) == LEAT_OK)
@@ -340,6 +341,7 @@ void *leati_connection_read(void *connection)
         nng_stream_free(self->stream);
     if (self->dialer)
         nng_stream_dialer_free(self->dialer);
+    leati_connection_greeted(self);
     if (self->load)
         leati_listener_load_release(self->load);
     // Nobody writes these once `closing` is set.

@@ -48,7 +48,10 @@ static void hand_out(leati_listener *self, nng_stream *stream)
     char peer[LEATI_ADDRESS_SIZE];
     const leati_listener_options *options = &self->options;
     leati_connection *connection;
-    if (atomic_load_explicit(&self->load->open, memory_order_relaxed) >= options->most) {
+    // Figures, they order nothing. Who says nothing holds two threads for as long as a hand-shake
+    // may take, so there are few of those.
+    if (atomic_load_explicit(&self->load->open, memory_order_relaxed) >= options->most ||
+        atomic_load_explicit(&self->load->greeting, memory_order_relaxed) >= LEATI_GREETING_MOST) {
         nng_stream_free(stream);
         return;
     }
@@ -67,6 +70,8 @@ static void hand_out(leati_listener *self, nng_stream *stream)
     }
     connection->stream = stream;
     connection->load = self->load;
+    connection->greeting = true;
+    atomic_fetch_add_explicit(&self->load->greeting, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&self->load->open, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&self->load->references, 1, memory_order_relaxed);
     leat_err err =
