@@ -279,7 +279,7 @@ Test(exchange_peer, hellos_that_do_not_fit_are_refused)
 Test(exchange_peer, frames_that_make_no_sense_end_the_connection)
 {
     static const leati_frame frames[] = {
-        {.kind = 7},
+        {.kind = LEATI_FRAME_ALIVE + 1},
         {.kind = 255, .size = 3},
         {.kind = LEATI_FRAME_DATA, .size = 10},                  // no such stream
         {.kind = LEATI_FRAME_DATA, .size = 10, .channel = ~0u},  // the same
