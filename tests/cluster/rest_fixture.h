@@ -171,6 +171,8 @@ void leati_manager_tell_refused(leati_manager *manager, const char *why)
 
 // --- its life ---
 
+static const char *fixture_secret; // that the next one has; NULL: none
+
 UNUSED static fixture *start_with(uint64_t artifact_max)
 {
     char why[256] = "";
@@ -183,6 +185,10 @@ UNUSED static fixture *start_with(uint64_t artifact_max)
     if (artifact_max)
         m->options.config.value[LEATI_CONFIG_ARTIFACT_MAX] = (int64_t)artifact_max;
     m->options.bind = "127.0.0.1";
+    if (fixture_secret) {
+        m->auth.secret.size = strlen(fixture_secret);
+        memcpy(m->auth.secret.bytes, fixture_secret, m->auth.secret.size);
+    }
     snprintf(m->cluster, sizeof m->cluster, "%032d", 1);
     snprintf(m->rpc_address, sizeof m->rpc_address, "127.0.0.1:1");
     pthread_mutex_init(&m->lock, NULL);
