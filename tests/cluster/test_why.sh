@@ -48,6 +48,10 @@ plant() {
 
 leat_do 40 cluster start -w 3 -s 4 -D cluster.heartbeat-interval=200ms -D cluster.heartbeat-timeout=60s
 claim 'a cluster starts' ended_with 0
+[ "$status" -eq 0 ] || {
+    done_testing
+    exit 1
+}
 
 round() {
     local kind cause
