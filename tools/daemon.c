@@ -317,9 +317,8 @@ const leati_verb leati_verb_taskmanager = {
         },
     .examples =
         (const leati_entry[]){
-            {"leat taskmanager -m 10.0.0.1:8082 --bind 10.0.0.2 -s 4 --secret-file "
-             "/etc/leat/secret",
-             "with four slots"},
+            {"leat taskmanager -m 10.0.0.1:8082 --bind 10.0.0.2 --secret-file secret",
+             "on another machine; the secret is the same"},
             {"leat taskmanager -m 127.0.0.1:8082 --log-file tm.log", "log to a file"},
             {NULL, NULL},
         },
