@@ -24,6 +24,10 @@
       "segments queued on one channel before no further record is started") \
     K(OVERDRAFT_BUFFERS, "network.overdraft-buffers", COUNT, 5, 0, 1024, \
       "segments beyond its limit that a pool may use to finish a record") \
+    K(DEBLOAT, "network.debloat", FLAG, 0, 0, 1, \
+      "whether segments shrink so that what is queued before a task takes the target time") \
+    K(DEBLOAT_TARGET, "network.debloat-target", DURATION, 1000, 1, 3600000, \
+      "how long a task is to need for what is queued before it") \
     K(BUFFER_TIMEOUT, "buffer-timeout", DURATION, 100, -1, 86400000, \
       "how long a record may wait in a partly filled segment; 0 flushes each record, -1 " \
       "only full segments") \

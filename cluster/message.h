@@ -170,6 +170,8 @@ typedef struct leati_msg_task {
     uint64_t records_in, records_out, bytes_in, bytes_out;
     uint64_t busy_ns, idle_ns, soft_ns, hard_ns;
     uint32_t segments_used, segments_limit, queued; // queued: segments in its input
+    uint32_t segment_size;                          // of its input, as debloated
+    uint64_t drain_ms;                              // that what is queued will take; 0: not known
     leat_str wait;                                  // leati_wait_name
     int64_t wait_ns;                                // how long already
     uint32_t wait_vertex, wait_subtask;
@@ -182,6 +184,7 @@ LEAT_RECORD(leati_msg_task, LEAT_FIELD(vertex, LEAT_U32), LEAT_FIELD(subtask, LE
             LEAT_FIELD(idle_ns, LEAT_U64), LEAT_FIELD(soft_ns, LEAT_U64),
             LEAT_FIELD(hard_ns, LEAT_U64), LEAT_FIELD(segments_used, LEAT_U32),
             LEAT_FIELD(segments_limit, LEAT_U32), LEAT_FIELD(queued, LEAT_U32),
+            LEAT_FIELD(segment_size, LEAT_U32), LEAT_FIELD(drain_ms, LEAT_U64),
             LEAT_FIELD(wait, LEAT_STR), LEAT_FIELD(wait_ns, LEAT_I64),
             LEAT_FIELD(wait_vertex, LEAT_U32), LEAT_FIELD(wait_subtask, LEAT_U32),
             LEAT_FIELD(wait_text, LEAT_STR));

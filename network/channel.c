@@ -89,6 +89,28 @@ uint32_t leati_channel_event_room(const leati_channel *channel)
     return channel->mask + 1 - leati_channel_length(channel);
 }
 
+// Relaxed, all four: figures, which order nothing.
+
+uint32_t leati_channel_limit(const leati_channel *channel)
+{
+    return atomic_load_explicit(&channel->limit, memory_order_relaxed);
+}
+
+void leati_channel_set_limit(leati_channel *channel, uint32_t limit)
+{
+    atomic_store_explicit(&channel->limit, limit, memory_order_relaxed);
+}
+
+uint32_t leati_channel_backlog(const leati_channel *channel)
+{
+    return atomic_load_explicit(&channel->backlog, memory_order_relaxed);
+}
+
+void leati_channel_set_backlog(leati_channel *channel, uint32_t backlog)
+{
+    atomic_store_explicit(&channel->backlog, backlog, memory_order_relaxed);
+}
+
 static void push(leati_channel *channel, leati_slot slot)
 {
     uint32_t tail = atomic_load_explicit(&channel->tail, memory_order_relaxed);

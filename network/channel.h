@@ -58,6 +58,13 @@ LEATI_SHARED void leati_channel_add_segment(leati_channel *channel, leati_segmen
 // Queues an event and notifies; all segments before it must be finished. There must be room;
 // priority events need none, but at most 16 may wait.
 LEATI_SHARED void leati_channel_add_event(leati_channel *channel, const leati_event *event);
+// How many bytes of a segment to come are to be used, as its reader wishes (runtime/debloat.h); 0:
+// all of them. Any thread.
+LEATI_SHARED uint32_t leati_channel_limit(const leati_channel *channel);
+LEATI_SHARED void leati_channel_set_limit(leati_channel *channel, uint32_t limit);
+// Segments that wait on their way to the channel, as a transport has last heard. Any thread.
+LEATI_SHARED uint32_t leati_channel_backlog(const leati_channel *channel);
+LEATI_SHARED void leati_channel_set_backlog(leati_channel *channel, uint32_t backlog);
 // Makes what is published visible now: after finishing a segment, or as a flush. Any thread.
 LEATI_SHARED void leati_channel_notify(leati_channel *channel);
 

@@ -39,9 +39,11 @@ struct leati_channel {
 
     // Producer writes, consumer reads.
     _Alignas(LEATI_CACHE_LINE) _Atomic uint32_t tail;
+    _Atomic uint32_t backlog; // segments that its sender, in another process, has queued
 
     // Consumer writes, producer reads.
     _Alignas(LEATI_CACHE_LINE) _Atomic uint32_t head;
+    _Atomic uint32_t limit; // of bytes in a segment to come; 0: a whole one. Any thread writes
     // Consumer only.
     uint32_t tail_seen;
     uint32_t read; // position in the segment at the head

@@ -170,7 +170,23 @@ static void enqueue_segment(leati_writer *writer, const leati_lane *lane, leati_
         *writer->options.maybe_blocked = true;
 }
 
-static leat_err open_lane(leati_writer *writer, leati_lane *lane)
+// How many bytes of a segment to use: all, or what the reader that wants least of them wants. What
+// is kept in a file does not wait for anybody.
+static uint32_t usable_bytes(const leati_writer *writer, const leati_lane *lane, uint32_t all)
+{
+    uint32_t least = all;
+    if (writer->options.spool)
+        return all;
+    for (uint32_t i = first_channel(writer, lane); i < after_last_channel(writer, lane); i++) {
+        uint32_t limit = leati_channel_limit(writer->channels[i]);
+        if (limit > 0 && limit < least)
+            least = limit;
+    }
+    return least;
+}
+
+// With room for `needed` bytes, of which a segment has as many.
+static leat_err open_lane(leati_writer *writer, leati_lane *lane, uint32_t needed)
 {
     leati_segment *segment;
     while (!(segment = request_segment(writer, lane))) {
@@ -180,7 +196,8 @@ static leat_err open_lane(leati_writer *writer, leati_lane *lane)
     }
     lane->segment = segment;
     lane->at = lane->start = lane->counted = segment->data;
-    lane->end = segment->data + segment->size;
+    uint32_t usable = usable_bytes(writer, lane, segment->size);
+    lane->end = segment->data + (usable > needed ? usable : needed);
     lane->mark =
         writer->options.buffer_timeout_ms == 0 ? segment->data : lane->end - LEATI_LANE_FULL;
     if (!writer->options.spool)
@@ -194,7 +211,7 @@ static leat_err ensure_room(leati_writer *writer, leati_lane *lane, uint32_t siz
     if (lane->end - lane->at >= (ptrdiff_t)size)
         return LEAT_OK;
     finish_lane(writer, lane);
-    return open_lane(writer, lane);
+    return open_lane(writer, lane, size);
 }
 
 // --- records that do not fit ---
@@ -209,7 +226,7 @@ static leat_err write_pieces(leati_writer *writer, leati_lane *lane, leati_tag t
     leati_element_put_header(lane->at, tag, size);
     lane->at += LEATI_ELEMENT_HEADER;
     lane->records++;
-    uint32_t left = size;
+    uint32_t left = size, whole = leati_local_pool_segment_size(writer->options.pool);
     for (;;) {
         size_t room = (size_t)(lane->end - lane->at);
         uint32_t piece = left < room ? left : (uint32_t)room;
@@ -220,7 +237,9 @@ static leat_err write_pieces(leati_writer *writer, leati_lane *lane, leati_tag t
         if (left == 0)
             break;
         finish_lane(writer, lane);
-        err = open_lane(writer, lane);
+        // A large record comes in whole segments, whatever the reader wants of others: all of it
+        // has to be there before any of it can be used.
+        err = open_lane(writer, lane, left < whole ? left : whole);
         if (err != LEAT_OK)
             return err;
     }
@@ -279,8 +298,9 @@ leat_err leati_writer_write_slow(leati_writer *writer, leati_lane *lane, const v
     if (size > writer->small_bytes)
         return write_cut(writer, lane, record, size);
     finish_lane(writer, lane);
-    leat_err err = open_lane(writer, lane);
-    // It fits now: small records are much smaller than a segment.
+    // It fits then, with header, timestamp and what is never tried for less.
+    leat_err err =
+        open_lane(writer, lane, LEATI_ELEMENT_HEADER + LEATI_LANE_MINIMUM + (uint32_t)size);
     return err == LEAT_OK ? leati_writer_write(writer, lane, record) : err;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "runtime/broadcast.h"
+#include "runtime/debloat.h"
 #include "runtime/deploy_impl.h"
 
 static uint32_t min_u32(uint32_t a, uint32_t b)
@@ -243,6 +244,8 @@ leat_err leati_job_deploy(leat_job *job)
     if (!err)
         err = deploy_operators_flusher(job);
     if (!err)
+        err = leati_debloater_create(job, &job->debloater);
+    if (!err)
         err = leati_scheduler_reserve(job->runtime->scheduler, min_u32(job->task_count, 1));
     return err;
 }
@@ -274,6 +277,7 @@ void leati_job_undeploy(leat_job *job)
         undeploy_pool(&job->placed->pools[i]);
     leati_free_aligned(job->allocator, job->tasks);
     leati_free(job->allocator, job->first_task);
+    leati_debloater_destroy(&job->debloater);
     while (job->flushers) {
         leati_flusher *flusher = job->flushers;
         job->flushers = flusher->next;

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/thread.h"
 #include "base/utf8.h"
+#include "runtime/debloat.h"
 #include "runtime/metrics.h"
 #include "runtime/placement_impl.h"
 
@@ -225,6 +226,8 @@ leat_err leati_job_launch(leat_job *job, leat_job **out)
     }
     for (leati_flusher *flusher = job->flushers; flusher; flusher = flusher->next)
         leati_service_add_tick(runtime->service, &flusher->tick);
+    if (job->debloater)
+        leati_debloater_start(job->debloater);
     job->ticking = true;
     leati_job_log(job, LEAT_LOG_INFO, "%u tasks, %zu channels on %u workers, digest %s",
                   job->task_count, job->channel_count, leati_scheduler_workers(runtime->scheduler),
@@ -413,6 +416,8 @@ void leati_job_stop_ticks(leat_job *job)
 {
     for (leati_flusher *flusher = job->flushers; flusher && job->ticking; flusher = flusher->next)
         leati_service_remove_tick(job->runtime->service, &flusher->tick);
+    if (job->debloater && job->ticking)
+        leati_debloater_stop(job->debloater);
     job->ticking = false;
 }
 

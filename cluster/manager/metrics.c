@@ -42,6 +42,8 @@ LEVEL(output_used, task->figures.segments_limit
                        ? (double)task->figures.segments_used / task->figures.segments_limit
                        : 0)
 LEVEL(output_queued, task->figures.segments_used)
+TOTAL(segment_size, segment_size, 1)
+TOTAL(drain_ms, drain_ms, 1)
 
 const leati_task_metric leati_task_metrics[] = {
     {"numRecordsIn", "leat_task_records_in_total", "Records that a task has taken in",
@@ -93,6 +95,11 @@ const leati_task_metric leati_task_metrics[] = {
      LEATI_METRIC_LEVEL, queued},
     {"outputQueueLength", "leat_task_output_queue_segments",
      "Segments of a task's output that are in use", LEATI_METRIC_LEVEL, output_queued},
+    {"debloatedBufferSize", "leat_task_debloated_segment_bytes",
+     "Bytes that are used of each segment before a task", LEATI_METRIC_LEVEL, segment_size},
+    {"estimatedTimeToConsumeBuffersMs", "leat_task_input_drain_milliseconds",
+     "Time that a task will need for what is queued before it, with debloating; 0: not known",
+     LEATI_METRIC_LEVEL, drain_ms},
     {0},
 };
 

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/thread.h"
 #include "cluster/worker/worker_impl.h"
+#include "runtime/debloat.h"
 #include "runtime/execution.h"
 
 enum {
@@ -97,6 +98,9 @@ static void fill_task(const leat_job *job, uint32_t index, int64_t now, leati_wa
     leat_task_stats stats;
     leat_job_task_stats(job, index, &stats);
     leati_job_task_wait(job, index, wait);
+    uint32_t segment_size;
+    int64_t drain_ms;
+    leati_job_task_debloat(job, index, &segment_size, &drain_ms);
     *task = (leati_msg_task){
         .state = str(stats.state),
         .records_in = stats.records_in,
@@ -110,6 +114,8 @@ static void fill_task(const leat_job *job, uint32_t index, int64_t now, leati_wa
         .segments_used = stats.segments_used,
         .segments_limit = stats.segments_limit,
         .queued = count_queued(job, index),
+        .segment_size = segment_size,
+        .drain_ms = (uint64_t)drain_ms,
         .wait = str(leati_wait_name(wait->kind)),
         .wait_ns = now > wait->since_ns ? now - wait->since_ns : 0,
         .wait_vertex = wait->vertex,

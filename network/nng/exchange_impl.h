@@ -40,6 +40,8 @@ enum {
     LEATI_FRAME_ALIVE = 7,
 };
 enum { LEATI_OPEN_SIZE = 16, LEATI_EVENT_SIZE = 24 };
+// What `more` of CREDIT counts.
+enum { LEATI_LIMIT_UNIT = 16 };
 // Why a stream was closed by its sender: `more` of CLOSED.
 enum { LEATI_CLOSED_ENDED = 0, LEATI_CLOSED_UNKNOWN = 1 };
 

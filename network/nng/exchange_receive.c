@@ -109,6 +109,13 @@ static void put_open(leati_wire *wire, leati_end *end)
     leati_wire_put(wire, &frame, payload);
 }
 
+// What a CREDIT says of the size of segments, in units.
+static uint16_t limit_of(const leati_end *end)
+{
+    uint32_t units = (leati_channel_limit(end->channel) + LEATI_LIMIT_UNIT - 1) / LEATI_LIMIT_UNIT;
+    return units <= UINT16_MAX ? (uint16_t)units : 0;
+}
+
 bool leati_receiver_step(leati_wire *wire, leati_exchange_peer *peer, leati_end *end, leat_err *err)
 {
     if (end->finished || end->broken || end->refused) {
@@ -129,6 +136,7 @@ bool leati_receiver_step(leati_wire *wire, leati_exchange_peer *peer, leati_end 
     } else if (end->announce > 0) {
         leati_frame frame = {
             .kind = LEATI_FRAME_CREDIT,
+            .more = limit_of(end),
             .channel = end->stream,
             .sequence = end->announce,
         };
@@ -295,6 +303,7 @@ static void take_data(leati_wire *wire, leati_exchange_peer *peer, const leati_f
     // After the segment is in the ring: what is granted next counts either the one or the other.
     end->outstanding--;
     end->backlog = frame->more;
+    leati_channel_set_backlog(end->channel, frame->more);
     if (end->outstanding * 2 <= target_of(end))
         leati_end_ready(peer, end);
     release_receiver(wire, peer);
@@ -393,6 +402,7 @@ static void take_credit(leati_wire *wire, leati_exchange_peer *peer, const leati
     // Release: pairs with the writer's load. A writer that still saw none looks again, because the
     // end is ready after this.
     atomic_fetch_add_explicit(&slot->end->credit, frame->sequence, memory_order_release);
+    leati_channel_set_limit(slot->end->channel, (uint32_t)frame->more * LEATI_LIMIT_UNIT);
     leati_end_ready(peer, slot->end);
 }
 
@@ -449,10 +459,8 @@ leat_err leati_wire_arrived(leati_connection *connection, void *user, const leat
 {
     static void (*const takes[])(leati_wire *, leati_exchange_peer *, const leati_frame *,
                                  verdict *) = {
-        [LEATI_FRAME_OPEN] = take_open,
-        [LEATI_FRAME_CREDIT] = take_credit,
-        [LEATI_FRAME_CLOSE] = take_close,
-        [LEATI_FRAME_CLOSED] = take_closed,
+        [LEATI_FRAME_OPEN] = take_open,   [LEATI_FRAME_CREDIT] = take_credit,
+        [LEATI_FRAME_CLOSE] = take_close, [LEATI_FRAME_CLOSED] = take_closed,
         [LEATI_FRAME_ALIVE] = take_alive,
     };
     leati_wire *wire = user;
