@@ -40,7 +40,7 @@ static int ascending(const void *a, const void *b)
 static int start_tool(void *context, bench_outcome *outcome)
 {
     const bench_state *state = context;
-    double took[SUBMITS];
+    double took[SUBMITS] = {0};
     char out[256], verb[] = "version";
     char *argv[] = {tool, verb, NULL};
     for (unsigned i = 0; i < state->submits; i++) {
@@ -107,7 +107,7 @@ static int submit_once(bench_state *state, double *ms)
 static int submit(void *context, bench_outcome *outcome)
 {
     bench_state *state = context;
-    double took[SUBMITS];
+    double took[SUBMITS] = {0};
     for (unsigned i = 0; i < state->submits; i++)
         if (submit_once(state, &took[i]) != 0)
             return -1;

@@ -115,8 +115,6 @@ static void find_operator(report *to, const leati_job_graph *a, const leati_job_
     if (to->found)
         return;
     place first = {0}, other = {0};
-    if (to->found)
-        return;
     for (uint32_t v = 0; v < a->vertex_count; v++)
         for (uint32_t i = 0; i < a->vertices[v].op_count; i++) {
             place here = {&a->vertices[v], &a->vertices[v].ops[i]};

@@ -300,8 +300,8 @@ static bool leave_closing(leati_thread *t, leati_worker *w)
 static void note_stack(leati_thread *t)
 {
     pthread_attr_t attributes;
-    void *low;
-    size_t size;
+    void *low = NULL;
+    size_t size = 0;
     if (pthread_getattr_np(pthread_self(), &attributes))
         return;
     if (!pthread_attr_getstack(&attributes, &low, &size)) {

@@ -111,7 +111,7 @@ static int spawn(const command *c, pid_t *pid)
 
 static leat_err start_child(leati_manager *manager, leati_child *child, char *why, size_t why_size)
 {
-    command c;
+    command c = {0};
     pid_t pid = 0;
     int error = make_command(manager, child->index, &c) ? spawn(&c, &pid) : E2BIG;
     int64_t now_ns = leati_clock_ns();
