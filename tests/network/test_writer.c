@@ -311,3 +311,76 @@ Test(writer, any_failing_allocation_is_reported_and_leaks_nothing)
     }
     exchange_close(&x);
 }
+
+// --- what a reader wishes ---
+
+// The bytes of the segments that stand in a channel, one after the other; 0: no more.
+static uint32_t next_segment(exchange *x, uint32_t channel)
+{
+    leati_chunk chunk;
+    if (leati_channel_peek(x->channel[channel], &chunk) != LEATI_CHUNK_DATA)
+        return 0;
+    leati_channel_advance(x->channel[channel], chunk.size);
+    return chunk.size;
+}
+
+Test(writer, new_segments_are_used_as_far_as_the_reader_wishes)
+{
+    exchange x;
+    exchange_init(&x, LEATI_PARTITION_FORWARD, 1);
+    exchange_open(&x);
+    cr_assert(put_pair(&x, 0) == LEAT_OK);
+    leati_channel_set_limit(x.channel[0], 256);
+    // 44 records of 23 bytes fill the segment that was open, 11 the next.
+    for (int64_t i = 1; i < 44 + 11 + 1; i++)
+        cr_assert(put_pair(&x, i) == LEAT_OK);
+    leati_channel_set_limit(x.channel[0], 0);
+    for (int64_t i = 0; i < 10 + 44; i++)
+        cr_assert(put_pair(&x, i) == LEAT_OK);
+    cr_assert_eq(next_segment(&x, 0), 44 * 23);
+    cr_assert_eq(next_segment(&x, 0), 11 * 23);
+    cr_assert_eq(next_segment(&x, 0), 11 * 23); // which was open when it wished for all again
+    cr_assert_eq(next_segment(&x, 0), 44 * 23);
+    cr_assert_eq(next_segment(&x, 0), 0);
+    exchange_close(&x);
+}
+
+Test(writer, a_record_that_is_larger_than_the_reader_wishes_gets_the_room_it_needs)
+{
+    exchange x;
+    exchange_init(&x, LEATI_PARTITION_FORWARD, 1);
+    x.options.type = LEAT_TYPE(blob);
+    x.segment_size = 8192;
+    exchange_open(&x);
+    leati_channel_set_limit(x.channel[0], 256);
+    static const uint8_t bytes[40000];
+    // Array header, bin header of three bytes: up to an eighth of a segment it is not cut.
+    cr_assert(put_blob(&x, bytes, 1000) == LEAT_OK);
+    cr_assert_eq(next_segment(&x, 0), LEATI_ELEMENT_HEADER + 4 + 1000);
+    cr_assert(put_blob(&x, bytes, 1) == LEAT_OK);
+    cr_assert_eq(next_segment(&x, 0), LEATI_ELEMENT_HEADER + 3 + 1);
+    // What does not fit its segment goes on in whole ones.
+    cr_assert(put_blob(&x, bytes, 40000) == LEAT_OK);
+    uint32_t first = next_segment(&x, 0), all = first, piece;
+    cr_assert(first <= 256);
+    for (uint32_t left = 40000 - first; (piece = next_segment(&x, 0)) > 0; left -= piece) {
+        all += piece;
+        cr_assert(piece == 8192 || left < 8192);
+    }
+    cr_assert_eq(all, LEATI_ELEMENT_HEADER + 4 + 40000);
+    exchange_close(&x);
+}
+
+Test(writer, of_several_readers_the_one_that_wants_least_decides)
+{
+    exchange x;
+    exchange_init(&x, LEATI_PARTITION_BROADCAST, 3);
+    exchange_open(&x);
+    leati_channel_set_limit(x.channel[0], 512);
+    leati_channel_set_limit(x.channel[2], 256);
+    for (int64_t i = 0; i < 12; i++)
+        cr_assert(put_pair(&x, i) == LEAT_OK);
+    for (uint32_t c = 0; c < 3; c++)
+        cr_assert_eq(next_segment(&x, c), 11 * 23);
+    exchange_close(&x);
+}
