@@ -230,6 +230,7 @@ static leati_chunk_kind peek_spool(leati_channel *channel, leati_chunk *chunk)
     chunk->data = channel->piece + channel->read;
     chunk->size = channel->piece_size - channel->read;
     chunk->last = true;
+    chunk->segment = NULL;
     return LEATI_CHUNK_DATA;
 }
 
@@ -266,12 +267,30 @@ leati_chunk_kind leati_channel_peek(leati_channel *channel, leati_chunk *chunk)
             chunk->data = segment->data + channel->read;
             chunk->size = position - channel->read;
             chunk->last = (committed & LEATI_SEGMENT_FINISHED) != 0;
+            chunk->segment = segment;
             return LEATI_CHUNK_DATA;
         }
         if (!(committed & LEATI_SEGMENT_FINISHED))
             return LEATI_CHUNK_NONE;
         pop(channel, segment);
     }
+}
+
+leati_segment *leati_channel_take(leati_channel *channel, const leati_chunk *chunk)
+{
+    if (!chunk->last || !chunk->segment)
+        return NULL;
+    uint32_t head = atomic_load_explicit(&channel->head, memory_order_relaxed);
+    channel->read = 0;
+    atomic_store_explicit(&channel->head, head + 1, memory_order_release);
+    return chunk->segment;
+}
+
+void leati_channel_give_back(leati_segment *segment)
+{
+    leati_local_pool *pool = segment->owner; // that of the channel
+    if (!leati_segment_drop(segment))
+        leati_local_pool_poke(pool);
 }
 
 void leati_channel_advance(leati_channel *channel, uint32_t size)

@@ -103,6 +103,7 @@ typedef struct leati_chunk {
     const uint8_t *data;
     uint32_t size;
     bool last; // DATA: the segment is finished, so nothing will follow these bytes in it
+    leati_segment *segment; // DATA: what the bytes are in; NULL when that is a spool's piece
     leati_event event;
 } leati_chunk;
 
@@ -110,6 +111,11 @@ typedef struct leati_chunk {
 // still being filled. Segments that have been read to their finished
 // end are released here.
 LEATI_SHARED leati_chunk_kind leati_channel_peek(leati_channel *channel, leati_chunk *chunk);
+// Takes the segment of the chunk just peeked, of which that is the last: until the caller gives it
+// back, the chunk's data stays valid. The channel goes on behind it; its producer is told of the
+// room when the segment is given back. NULL: nothing can be taken, the chunk is to be advanced past.
+LEATI_SHARED leati_segment *leati_channel_take(leati_channel *channel, const leati_chunk *chunk);
+LEATI_SHARED void leati_channel_give_back(leati_segment *segment);
 // Consumes bytes of the chunk just peeked. Data stays valid until the next peek.
 LEATI_SHARED void leati_channel_advance(leati_channel *channel, uint32_t size);
 

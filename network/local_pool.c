@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A task's own pool, and the way of a segment back to it.
 //
-// No wake-up is lost. The owner exchanges `waiting` to 1 and looks again; whoever brings something
-// home exchanges it to 0 afterwards. The later of the two exchanges sees the earlier one: either
-// the owner then sees the segment, or the other side sees the 1 and wakes. Exchanges, not fences,
-// because ThreadSanitizer does not know fences.
+// No wake-up is lost. The owner exchanges `waiting` to 1, or how many are to come, and looks again;
+// whoever brings something home counts it down afterwards. The later of the two sees the earlier
+// one: either the owner then sees the segment, or the other side sees the number, and wakes if it
+// was 1. Exchanges, not fences, because ThreadSanitizer does not know fences.
 //
 // No ABA. Segments are pushed one by one and taken all at once, so a head that has not changed
 // means that its link is still right.
@@ -117,8 +117,13 @@ bool leati_local_pool_available(leati_local_pool *pool)
 
 void leati_local_pool_await(leati_local_pool *pool)
 {
-    // Pairs with the exchange in leati_local_pool_poke.
-    atomic_exchange_explicit(&pool->waiting, 1, memory_order_acq_rel);
+    leati_local_pool_await_many(pool, 1);
+}
+
+void leati_local_pool_await_many(leati_local_pool *pool, uint32_t count)
+{
+    // Pairs with the exchanges in leati_local_pool_poke and count_down.
+    atomic_exchange_explicit(&pool->waiting, count, memory_order_acq_rel);
     // A full pool waits for its own segments only, so that the common wait takes no lock; when its
     // limit is raised later, the global pool wakes the owner.
     if (held_by(pool) < limit_of(pool))
@@ -129,6 +134,19 @@ void leati_local_pool_poke(leati_local_pool *pool)
 {
     // Pairs with the exchange in leati_local_pool_await.
     if (atomic_exchange_explicit(&pool->waiting, 0, memory_order_acq_rel))
+        pool->waiter->wake(pool->waiter);
+}
+
+// One more has come home.
+static void count_down(leati_local_pool *pool)
+{
+    uint32_t waiting = atomic_load_explicit(&pool->waiting, memory_order_relaxed), less;
+    do {
+        less = waiting > 0 ? waiting - 1 : 0;
+        // Pairs with the exchange in leati_local_pool_await_many; also when nothing changes.
+    } while (!atomic_compare_exchange_weak_explicit(&pool->waiting, &waiting, less,
+                                                    memory_order_acq_rel, memory_order_relaxed));
+    if (waiting == 1)
         pool->waiter->wake(pool->waiter);
 }
 
@@ -196,7 +214,7 @@ bool leati_segment_drop(leati_segment *segment)
         segment->next = head;
     } while (!atomic_compare_exchange_weak_explicit(&pool->returned, &head, segment,
                                                     memory_order_release, memory_order_relaxed));
-    leati_local_pool_poke(pool);
+    count_down(pool);
     return true;
 }
 

@@ -71,7 +71,7 @@ struct leati_local_pool {
     // Any thread.
     // What came home since the owner last looked; leati_pool_closed_mark once it is closed.
     _Alignas(LEATI_CACHE_LINE) _Atomic(leati_segment *) returned;
-    _Atomic uint32_t waiting; // 1: the owner wants to be woken
+    _Atomic uint32_t waiting; // the owner wants to be woken by so many more; 0: it does not
     _Atomic uint64_t homed;   // segments that came home so far
 };
 

@@ -103,6 +103,10 @@ LEATI_SHARED bool leati_local_pool_available(leati_local_pool *pool);
 // Registers the owner for one wake-up at the next homecoming or poke. The caller must look again
 // afterwards, before it sleeps.
 LEATI_SHARED void leati_local_pool_await(leati_local_pool *pool);
+// The same at the `count`-th homecoming or draining from now on. No more than have gone out and not
+// come home, or nobody may ever wake it; so after a look that has found something, it is registered
+// anew.
+LEATI_SHARED void leati_local_pool_await_many(leati_local_pool *pool, uint32_t count);
 // Gives back what is idle above the limit: before the owner goes to sleep, and by itself with each
 // request. An owner whose limit has shrunk below what it holds is woken so that it gets here.
 // Owner.

@@ -15,6 +15,7 @@
 enum {
     LEATI_HELLO_SIZE = 328,             // the payload of a hello
     LEATI_CONNECTION_BUFFER = 16 << 10, // small frames are read so many bytes at a time
+    LEATI_CONNECTION_BULK = 4 << 10,    // frames with no larger payload are small ones
     LEATI_ADDRESS_SIZE = 160,
     LEATI_WHY_SIZE = 512,
     LEATI_GREETING_MOST = 512, // connections of a listener that have not shaken hands yet

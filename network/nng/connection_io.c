@@ -252,7 +252,8 @@ leat_err leati_connection_buffer(leati_connection *self, size_t needed, int64_t 
 }
 
 // The payload: what is in the buffer already is copied, the rest goes where it belongs, and what
-// comes with it goes to the buffer.
+// comes with it goes to the buffer. After a large payload that is only the next header, so that the
+// payload of that one can be read to its place as well; small frames are read in bulk.
 static leat_err read_payload(leati_connection *self, uint8_t *to, size_t size)
 {
     size_t there = self->end - self->begin;
@@ -260,9 +261,10 @@ static leat_err read_payload(leati_connection *self, uint8_t *to, size_t size)
         there = size;
     memcpy(to, self->buffer + self->begin, there);
     self->begin += there;
+    size_t behind = size > LEATI_CONNECTION_BULK ? LEATI_FRAME_SIZE : sizeof self->buffer;
     for (size_t got; there < size; there += got) {
         nng_iov iov[] = {{.iov_buf = to + there, .iov_len = size - there},
-                         {.iov_buf = self->buffer, .iov_len = sizeof self->buffer}};
+                         {.iov_buf = self->buffer, .iov_len = behind}};
         int error = receive(self, iov, 2, 0, &got);
         if (error)
             return lost(self, error, true);

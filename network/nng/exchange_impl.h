@@ -55,6 +55,8 @@ enum {
     // queued: one on its way while the other is being announced. A received channel's pool has at
     // least as many.
     LEATI_RECEIVE_STEADY = 2,
+    // The same for a channel whose segments come full, so that granting needs no frame for each.
+    LEATI_RECEIVE_BUSY = 8,
     // Slots of a received channel's ring that are kept for events; fewer in a small ring.
     LEATI_RECEIVE_MARGIN = 8,
     LEATI_DRAIN_MS = 3000, // without progress, until close gives up sending the rest
@@ -108,6 +110,7 @@ struct leati_end {
     uint32_t in_list[LEATI_LISTS];
     leati_end *next[LEATI_LISTS], *previous[LEATI_LISTS];
     uint32_t progress; // sender: grows with each send that had something of it
+    uint32_t flight;   // sender: which one of the wire's, while `writing`
     uint32_t sequence; // of the next frame; the sender's writer, or the receiver's reader
     // Receiver: segments ready to be filled, a ring.
     leati_segment **granted;
@@ -115,6 +118,7 @@ struct leati_end {
     uint32_t outstanding; // granted, or being filled
     uint32_t announce;    // granted and not yet told
     uint32_t backlog;     // of the sender, as it said last
+    uint32_t steady;      // segments to be ready besides, from STEADY to BUSY
 
     // Sender.
     _Atomic uint32_t credit;       // the reader adds, the writer takes
@@ -196,8 +200,10 @@ struct leati_wire {
     // Writer, from fill to sent.
     uint8_t scratch[LEATI_WIRE_SCRATCH];
     uint32_t scratch_used, scratch_cut; // bytes before the cut are in parts
-    uint32_t part_count, flight_count;
+    uint32_t part_count, flight_count, taken_count;
+    uint32_t frame_count;
     leati_part *parts;
+    leati_segment *taken[LEATI_CONNECTION_PARTS]; // to be released when they are sent
     leati_flight flights[LEATI_WIRE_FLIGHTS];
 };
 
@@ -335,6 +341,8 @@ void leati_link_report(leati_link *link, leat_err err, const char *format, ...) 
 size_t leati_wire_fill(leati_connection *connection, void *user,
                        leati_part parts[LEATI_CONNECTION_PARTS]);
 void leati_wire_sent(leati_connection *connection, void *user);
+// The segments of the send under way go home. Not under a lock.
+void leati_wire_release_taken(leati_wire *wire);
 // Lets go of the ends that were in the send under way. After the last call of the two above.
 void leati_wire_drop_flights(leati_wire *wire, leati_exchange_peer *peer);
 // A frame at the end of the scratch, which must have room (LEATI_FRAME_SIZE + size).

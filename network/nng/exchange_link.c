@@ -227,6 +227,7 @@ leat_err leati_exchange_receive(leati_link *link, uint32_t number, uint32_t peer
     }
     end->grant_capacity = slots - margin;
     end->margin = margin;
+    end->steady = LEATI_RECEIVE_STEADY;
     end->process = peer;
     end->channel = channel;
     end->pool = pool;

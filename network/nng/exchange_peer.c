@@ -327,9 +327,10 @@ static void closed(leati_connection *connection, void *user, leat_err err, const
     leati_exchange_peer *peer = atomic_load_explicit(&wire->peer, memory_order_relaxed); // our own
     if (peer) {
         leati_link *failed = NULL;
-        // Before its end is let go, whose pool it goes home to.
+        // Before their ends are let go, whose pools they go home to.
         if (wire->segment)
             leati_segment_release(wire->segment);
+        leati_wire_release_taken(wire);
         pthread_mutex_lock(&peer->lock);
         if (peer->wire == wire)
             failed = detach(peer);

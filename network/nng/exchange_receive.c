@@ -23,7 +23,24 @@ enum { BATCH = 32 };
 
 static uint32_t target_of(const leati_end *end)
 {
-    return LEATI_RECEIVE_STEADY + end->backlog;
+    return end->steady + end->backlog;
+}
+
+// Granted, and told to the sender.
+static uint32_t known_of(const leati_end *end)
+{
+    return end->outstanding - end->announce;
+}
+
+// How many are told at once: half of what the channel has at both ends of the wire, or of what the
+// sender is to have. So it is told soon when it has used the little that an idle channel has, and a
+// busy channel takes few frames, while as many as are told are still to be sent or read.
+static uint32_t batch_of(const leati_end *end)
+{
+    uint32_t all = end->outstanding + leati_channel_length(end->channel);
+    if (all > target_of(end))
+        all = target_of(end);
+    return all > 3 ? all / 2 : 1;
 }
 
 static uint32_t wanted(const leati_end *end)
@@ -46,30 +63,37 @@ static uint32_t take_segments(leati_local_pool *pool, uint32_t count, leati_segm
     return taken;
 }
 
-// Under the lock, which is given up meanwhile.
+// Before looking once more: whoever brings home what is missing of a batch wakes the end from here
+// on.
+static void await_batch(leati_end *end, uint32_t announce)
+{
+    uint32_t batch = batch_of(end);
+    leati_local_pool_await_many(end->pool, batch > announce ? batch - announce : 1);
+}
+
+// Under the lock, which is given up meanwhile. A sender that has credit is not waited for: what it
+// sends is the next occasion, and if it sends nothing it needs none.
 static void grant(leati_exchange_peer *peer, leati_end *end)
 {
     leati_segment *segments[BATCH];
     bool registered = false;
     end->writing = true;
     for (;;) {
-        uint32_t count = wanted(end);
+        uint32_t count = wanted(end), announce = end->announce;
+        bool starves = known_of(end) == 0;
         pthread_mutex_unlock(&peer->lock);
         count = take_segments(end->pool, count, segments);
-        bool retry = count == 0 && !registered;
-        if (retry) {
-            // Before looking once more: whoever brings a segment home, or makes room in the ring,
-            // wakes the end from here on.
-            leati_local_pool_await(end->pool);
-            registered = true;
-        }
+        bool again = count == 0 && starves && !registered;
+        if (again)
+            await_batch(end, announce);
+        registered = again;
         pthread_mutex_lock(&peer->lock);
         for (uint32_t i = 0; i < count; i++)
             end->granted[(end->grant_first + end->grant_count++) % end->grant_capacity] =
                 segments[i];
         end->outstanding += count;
         end->announce += count;
-        if ((count == 0 && !retry) || end->outstanding >= target_of(end))
+        if ((count == 0 && !again) || end->outstanding >= target_of(end))
             break;
     }
     end->writing = false;
@@ -133,7 +157,7 @@ bool leati_receiver_step(leati_wire *wire, leati_exchange_peer *peer, leati_end 
         }
         end->opened = true;
         put_open(wire, end);
-    } else if (end->announce > 0) {
+    } else if (end->announce >= batch_of(end)) {
         leati_frame frame = {
             .kind = LEATI_FRAME_CREDIT,
             .more = limit_of(end),
@@ -141,6 +165,8 @@ bool leati_receiver_step(leati_wire *wire, leati_exchange_peer *peer, leati_end 
             .sequence = end->announce,
         };
         leati_wire_put(wire, &frame, NULL);
+    } else {
+        return false;
     }
     end->announce = 0;
     return false;
@@ -287,6 +313,15 @@ leat_err leati_wire_place(leati_connection *connection, void *user, const leati_
     return LEAT_OK;
 }
 
+// Half of what was ready has been used.
+static void adapt(leati_end *end, bool full)
+{
+    if (full)
+        end->steady += end->steady < LEATI_RECEIVE_BUSY ? 2 : 0;
+    else
+        end->steady -= end->steady > LEATI_RECEIVE_STEADY ? 1 : 0;
+}
+
 static void take_data(leati_wire *wire, leati_exchange_peer *peer, const leati_frame *frame)
 {
     if (!wire->segment)
@@ -304,8 +339,12 @@ static void take_data(leati_wire *wire, leati_exchange_peer *peer, const leati_f
     end->outstanding--;
     end->backlog = frame->more;
     leati_channel_set_backlog(end->channel, frame->more);
-    if (end->outstanding * 2 <= target_of(end))
+    // Once on the way, and when the sender has nothing left.
+    uint32_t known = known_of(end);
+    if (known == 0 || known == target_of(end) / 2) {
+        adapt(end, frame->size > segment->size / 2);
         leati_end_ready(peer, end);
+    }
     release_receiver(wire, peer);
     pthread_mutex_unlock(&peer->lock);
 }

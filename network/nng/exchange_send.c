@@ -2,11 +2,20 @@
 // What a wire's writer does: it serves the ends that are ready, in turn, and makes one send of what
 // they have.
 //
-// A send is a row of parts. Headers and small frames, small chunks of data among them, are in the
-// wire's scratch; a larger chunk is sent from where it lies, one of a channel a send, so that none
-// can keep the others waiting. An end that has something in the send stays pinned until that has
-// been handed to the system; only then the channel is advanced past the larger chunk, which lets
-// the segment go home.
+// A send is a row of parts. A chunk of some size is a part of its own and is sent from where it
+// lies, with its header in front of it: in the segment's head-room, or where bytes were that have
+// been sent before. Small frames, small chunks of data among them, are copied into the wire's
+// scratch, which makes one part of all those in a row; so are the headers of chunks whose segments
+// other channels have too.
+//
+// A segment that is finished is taken from its channel, so a channel can have several in a send;
+// while others are ready it has one, so that none can keep the others waiting. A segment that still
+// grows can only be the last of its channel: the channel is advanced past the chunk when that has
+// been handed to the system. An end that has something in the send stays pinned until then.
+//
+// A growing segment that is flushed is not closed, as a small chunk costs the same copy either way
+// and one that is closed costs its memory, which at the low rates at which flushes find little is
+// most of a segment. The receiver gets each piece in a segment of its own.
 //
 // A sender without credit puts its channel back and is looked at again when credit comes, or an
 // event that overtakes.
@@ -41,15 +50,20 @@ void leati_wire_put(leati_wire *wire, const leati_frame *frame, const uint8_t *p
         memcpy(wire->scratch + wire->scratch_used, payload, frame->size);
         wire->scratch_used += frame->size;
     }
-    // Relaxed: a figure.
-    atomic_fetch_add_explicit(&wire->exchange->frames_out, 1, memory_order_relaxed);
+    wire->frame_count++;
 }
 
-// For another end: a chunk takes a part of its own, and so may the frames before and after it.
+// Besides the one for what is in the scratch already.
+static uint32_t parts_left(const leati_wire *wire)
+{
+    uint32_t open = wire->scratch_used > wire->scratch_cut ? 1 : 0;
+    return LEATI_CONNECTION_PARTS - wire->part_count - open;
+}
+
+// For a small frame, or a chunk with its header in front.
 static bool takes_more(const leati_wire *wire)
 {
-    return wire->part_count + 3 <= LEATI_CONNECTION_PARTS &&
-           leati_wire_has_room(wire, LEATI_EVENT_SIZE);
+    return parts_left(wire) > 0 && leati_wire_has_room(wire, LEATI_EVENT_SIZE);
 }
 
 // --- a sender's turn ---
@@ -95,8 +109,49 @@ static bool take_credit(leati_end *end)
     return true;
 }
 
-// Returns whether the chunk was copied.
-static bool put_chunk(leati_wire *wire, leati_end *end, const leati_chunk *chunk)
+typedef struct turn {
+    leati_flight flight;
+    uint32_t segments; // that it may still take
+    bool used;         // there is something of it in the send
+    bool again;        // there was no room for more
+    leati_chunk_kind failed;
+} turn;
+
+// Whether the bytes before the chunk are this channel's alone.
+static bool is_own(const leati_chunk *chunk)
+{
+    // Acquire: pairs with the release of other holders, who have read their last of it.
+    return chunk->segment &&
+           atomic_load_explicit(&chunk->segment->references, memory_order_acquire) == 1;
+}
+
+static bool is_small(const leati_wire *wire, const leati_chunk *chunk)
+{
+    return chunk->size <= LEATI_WIRE_COPIED && leati_wire_has_room(wire, chunk->size);
+}
+
+// Whether there is room for it, and it is its turn.
+static bool fits(const leati_wire *wire, const leati_chunk *chunk, const turn *this)
+{
+    if (is_small(wire, chunk))
+        return true;
+    bool joins = is_own(chunk) || wire->scratch_used > wire->scratch_cut;
+    return this->segments > 0 && parts_left(wire) >= (joins ? 1u : 2u);
+}
+
+// A chunk with its header before it.
+static void put_in_place(leati_wire *wire, const leati_frame *frame, const leati_chunk *chunk)
+{
+    uint8_t *header = (uint8_t *)(uintptr_t)chunk->data - LEATI_FRAME_SIZE;
+    cut(wire);
+    leati_frame_put(frame, header);
+    wire->frame_count++;
+    wire->parts[wire->part_count++] =
+        (leati_part){.data = header, .size = LEATI_FRAME_SIZE + chunk->size};
+}
+
+// Returns whether the channel has to wait until it is sent.
+static bool put_chunk(leati_wire *wire, leati_end *end, const leati_chunk *chunk, turn *this)
 {
     leati_frame frame = {
         .size = chunk->size,
@@ -105,25 +160,30 @@ static bool put_chunk(leati_wire *wire, leati_end *end, const leati_chunk *chunk
         .channel = end->stream,
         .sequence = end->sequence++,
     };
-    if (chunk->size <= LEATI_WIRE_COPIED && leati_wire_has_room(wire, chunk->size)) {
+    this->used = true;
+    if (is_small(wire, chunk)) {
         leati_wire_put(wire, &frame, chunk->data);
-        return true;
+        leati_channel_advance(end->channel, chunk->size);
+        return false;
     }
-    leati_wire_put(wire, &frame, NULL);
-    cut(wire);
-    wire->parts[wire->part_count++] = (leati_part){.data = chunk->data, .size = chunk->size};
-    return false;
+    if (is_own(chunk)) {
+        put_in_place(wire, &frame, chunk);
+    } else {
+        leati_wire_put(wire, &frame, NULL);
+        cut(wire);
+        wire->parts[wire->part_count++] = (leati_part){.data = chunk->data, .size = chunk->size};
+    }
+    this->segments--;
+    leati_segment *segment = leati_channel_take(end->channel, chunk);
+    if (segment)
+        wire->taken[wire->taken_count++] = segment;
+    else
+        this->flight.size = chunk->size;
+    return !segment;
 }
 
-typedef struct turn {
-    leati_flight flight;
-    bool used;  // there is something of it in the send
-    bool again; // there was no room for more
-    leati_chunk_kind failed;
-} turn;
-
-// Takes what the channel, which was polled, has, up to its first larger chunk. Returns whether
-// the gate has to be given back now, and with `more` or not.
+// Takes what the channel, which was polled, has, as far as it may. Returns whether the gate has to
+// be given back now, and with `more` or not.
 static bool take_from(leati_wire *wire, leati_end *end, turn *this, bool *more)
 {
     leati_chunk chunk;
@@ -141,14 +201,14 @@ static bool take_from(leati_wire *wire, leati_end *end, turn *this, bool *more)
             this->flight.finishes |= chunk.event.tag == LEATI_TAG_END_OF_PARTITION;
             break;
         case LEATI_CHUNK_DATA:
+            if (!fits(wire, &chunk, this)) {
+                this->again = true;
+                return true;
+            }
             if (!take_credit(end))
                 return true;
-            this->used = true;
-            if (!put_chunk(wire, end, &chunk)) {
-                this->flight.size = chunk.size;
+            if (put_chunk(wire, end, &chunk, this))
                 return false;
-            }
-            leati_channel_advance(end->channel, chunk.size);
             break;
         case LEATI_CHUNK_NONE:
             *more = false;
@@ -162,9 +222,9 @@ static bool take_from(leati_wire *wire, leati_end *end, turn *this, bool *more)
 }
 
 // Every turn polls and gives back the gate, which is what takes note of priority events.
-static turn step_sender(leati_wire *wire, leati_end *end)
+static turn step_sender(leati_wire *wire, leati_end *end, uint32_t segments)
 {
-    turn this = {.flight = {.end = end}};
+    turn this = {.flight = {.end = end}, .segments = segments};
     while (leati_gate_poll(end->gate)) {
         bool more;
         if (!take_from(wire, end, &this, &more))
@@ -213,6 +273,22 @@ static void let_go(leati_exchange_peer *peer, leati_end *end)
         pthread_cond_broadcast(&peer->changed);
 }
 
+// Adds what a turn has put into the send to what the end has there already. Under the lock.
+static void note_flight(leati_wire *wire, leati_exchange_peer *peer, leati_end *end, bool pinned,
+                        const turn *this)
+{
+    if (pinned) {
+        leati_flight *flight = &wire->flights[end->flight];
+        flight->size = this->flight.size;
+        flight->finishes |= this->flight.finishes;
+    } else if (this->used) {
+        end->flight = wire->flight_count;
+        wire->flights[wire->flight_count++] = this->flight;
+    } else {
+        let_go(peer, end);
+    }
+}
+
 // Under the lock, which is given up meanwhile.
 static void serve_sender(leati_wire *wire, leati_exchange_peer *peer, leati_end *end)
 {
@@ -222,19 +298,18 @@ static void serve_sender(leati_wire *wire, leati_exchange_peer *peer, leati_end 
             atomic_store_explicit(&end->starved_since, leati_clock_ns(), memory_order_relaxed);
         return;
     }
+    bool pinned = end->writing;
+    uint32_t segments = peer->lists[LEATI_LIST_READY].first ? 1 : LEATI_CONNECTION_PARTS;
     end->writing = true;
     pthread_mutex_unlock(&peer->lock);
-    turn this = step_sender(wire, end);
+    turn this = step_sender(wire, end, segments);
     pthread_mutex_lock(&peer->lock);
     bool mine = this.failed && leati_link_claim(end->link);
     leati_link *link = end->link;
     uint32_t process = end->process;
     // Before it is sent: the receiver may close on it before this thread learns that it was.
     end->ending |= this.flight.finishes;
-    if (this.used)
-        wire->flights[wire->flight_count++] = this.flight;
-    else
-        let_go(peer, end);
+    note_flight(wire, peer, end, pinned, &this);
     if (this.again)
         leati_end_ready(peer, end);
     if (!mine)
@@ -270,7 +345,7 @@ size_t leati_wire_fill(leati_connection *connection, void *user,
     if (!peer)
         return 0;
     wire->parts = parts;
-    wire->part_count = wire->scratch_used = wire->scratch_cut = 0;
+    wire->part_count = wire->scratch_used = wire->scratch_cut = wire->frame_count = 0;
     pthread_mutex_lock(&peer->lock);
     if (peer->wire == wire)
         put_owed(wire);
@@ -280,8 +355,8 @@ size_t leati_wire_fill(leati_connection *connection, void *user,
         if (!end)
             break;
         leati_end_remove(peer, end, LEATI_LIST_READY);
-        if (end->writing)
-            continue; // it is in this send; what comes after that looks at it again
+        if (end->writing && wire->flights[end->flight].size > 0)
+            continue; // it waits for this send; what comes after that looks at it again
         if (end->sends)
             serve_sender(wire, peer, end);
         else
@@ -292,33 +367,47 @@ size_t leati_wire_fill(leati_connection *connection, void *user,
     return wire->part_count;
 }
 
+void leati_wire_release_taken(leati_wire *wire)
+{
+    for (uint32_t i = 0; i < wire->taken_count; i++)
+        leati_channel_give_back(wire->taken[i]);
+    wire->taken_count = 0;
+}
+
 void leati_wire_sent(leati_connection *connection, void *user)
 {
     leati_wire *wire = user;
     leati_exchange_peer *peer = atomic_load_explicit(&wire->peer, memory_order_acquire);
-    uint64_t bytes = wire->scratch_used;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < wire->part_count; i++)
+        bytes += wire->parts[i].size;
+    leati_wire_release_taken(wire);
     for (uint32_t i = 0; i < wire->flight_count; i++) {
         const leati_flight *flight = &wire->flights[i];
         if (flight->size == 0)
             continue;
-        bytes += flight->size;
         leati_channel_advance(flight->end->channel, flight->size);
         leati_gate_done(flight->end->gate, flight->end->channel, true);
     }
-    // Relaxed: a figure.
+    // Relaxed: figures.
     atomic_fetch_add_explicit(&wire->exchange->bytes_out, bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&wire->exchange->frames_out, wire->frame_count, memory_order_relaxed);
     if (wire->flight_count == 0)
         return;
+    bool awaited = false;
     pthread_mutex_lock(&peer->lock);
     for (uint32_t i = 0; i < wire->flight_count; i++) {
         leati_end *end = wire->flights[i].end;
         end->progress++;
         end->finished |= wire->flights[i].finishes;
         end->writing = false;
-        leati_end_ready(peer, end);
+        awaited |= end->closing || end->finished;
+        if (wire->flights[i].size > 0)
+            leati_end_ready(peer, end);
     }
     wire->flight_count = 0;
-    pthread_cond_broadcast(&peer->changed); // close may wait for any of it
+    if (awaited)
+        pthread_cond_broadcast(&peer->changed);
     pthread_mutex_unlock(&peer->lock);
 }
 
