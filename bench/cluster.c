@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/cluster.h"
 
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <netinet/in.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -72,43 +69,6 @@ int cluster_run(char *const argv[], char *out, size_t out_size)
 
 // --- asking ---
 
-static int dial(const cluster *c)
-{
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)c->port)};
-    inet_pton(AF_INET, c->host, &to.sin_addr);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof to) != 0) {
-        fail("connect");
-        if (fd >= 0)
-            close(fd);
-        return -1;
-    }
-    return fd;
-}
-
-int cluster_get(const cluster *c, const char *path, char *body, size_t body_size)
-{
-    char request[512];
-    int size =
-        snprintf(request, sizeof request, "GET %s HTTP/1.0\r\nHost: %s\r\n\r\n", path, c->host);
-    int fd = dial(c);
-    if (fd < 0)
-        return -1;
-    if (write(fd, request, (size_t)size) != size) {
-        close(fd);
-        return fail("request");
-    }
-    keep(fd, body, body_size);
-    close(fd);
-    char *start = strstr(body, "\r\n\r\n");
-    if (!start || strncmp(body, "HTTP/1.", 7) != 0 || body[9] != '2') {
-        fprintf(stderr, "%s: %.200s\n", path, body);
-        return -1;
-    }
-    memmove(body, start + 4, strlen(start + 4) + 1);
-    return 0;
-}
-
 int64_t cluster_number(const char *json, const char *name)
 {
     char quoted[64];
@@ -132,12 +92,6 @@ static int read_state(cluster *c)
         return fail(path);
     text[fread(text, 1, sizeof text - 1, file)] = '\0';
     fclose(file);
-    const char *rest = strstr(text, "\"rest\"");
-    const char *address = rest ? strstr(rest, "127.") : NULL;
-    if (!address || sscanf(address, "%63[0-9.]:%d", c->host, &c->port) != 2) {
-        fprintf(stderr, "%s: no address in it\n", path);
-        return -1;
-    }
     c->count = 0;
     for (const char *at = text; (at = strstr(at, "\"pid\"")) && c->count < CLUSTER_MAX_PROCESSES;
          at++)

@@ -12,8 +12,6 @@ enum { CLUSTER_MAX_PROCESSES = 8 };
 
 typedef struct cluster {
     char folder[256]; // its state
-    char host[64];
-    int port; // of REST
     // The job manager first, then the task managers.
     pid_t pids[CLUSTER_MAX_PROCESSES];
     size_t count;
@@ -26,8 +24,6 @@ void cluster_stop(cluster *c, char *tool);
 // Runs a program to its end, which must be a success, and keeps the first bytes of its standard
 // output (NUL-terminated).
 int cluster_run(char *const argv[], char *out, size_t out_size);
-// GET of a path; the body, NUL-terminated.
-int cluster_get(const cluster *c, const char *path, char *body, size_t body_size);
 // The number that follows "name": in JSON text; -1 when there is none.
 int64_t cluster_number(const char *json, const char *name);
 
