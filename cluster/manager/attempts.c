@@ -319,7 +319,8 @@ static void deploy_failed(leati_manager *manager, leati_managed_job *job, uint32
 
 static void size_output(const leati_manager *manager, leati_managed_job *job)
 {
-    uint64_t windows = (uint64_t)job->participant_count * LEATI_OUTPUT_WINDOW;
+    // And the end of a line that each may have been cut off in.
+    uint64_t windows = (uint64_t)job->participant_count * (LEATI_OUTPUT_WINDOW + 1);
     job->output_size_max = (uint64_t)leati_setting(manager, LEATI_CONFIG_JOB_OUTPUT);
     if (job->attached && job->output_size_max < windows)
         job->output_size_max = windows;

@@ -92,8 +92,9 @@ typedef struct leati_participant { // a task manager's part in the newest attemp
     size_t accumulators_size;
     uint64_t output_seen;  // bytes of OUTPUT received
     uint64_t output_taken; // and told
-    char *line;            // the beginning of a line whose end has not come; leati_free
+    char *line;            // what waits: for the end of its line, or of another's; leati_free
     size_t line_size;
+    bool line_over;            // no more output of it will come
     leati_msg_metric *metrics; // one block with its texts, freed with leati_free
     size_t metric_count;
 } leati_participant;
@@ -122,8 +123,9 @@ typedef struct leati_managed_job {
     // Its output: a file that holds bytes [output_first, output_end) of all that was printed.
     int output_fd;
     uint64_t output_first, output_end, output_size_max;
-    uint64_t output_read;           // a waiting client has got everything before
-    bool attached;                  // a client waits: nothing is dropped that it has not got
+    uint32_t line_writer; // the participant in the middle of whose line it ends, + 1; 0: of none's
+    uint64_t output_read; // a waiting client has got everything before
+    bool attached;        // a client waits: nothing is dropped that it has not got
     int64_t attached_seen_ns;       // when it was last heard of; after 15 s it counts as gone
     struct leati_managed_job *next; // newest first
     bool one_process;               // a loop's ends share memory: all slots in one task manager

@@ -10,8 +10,9 @@
 // any worker's are, so all but its last U are safe. A worker that is told so has at most a window
 // minus U more to send; hence a ring of a window for each worker is enough.
 //
-// Lines of several workers are not mixed: the beginning of a line waits for its end, unless it is
-// very long.
+// Lines of several workers are not mixed: the beginning of a line waits for its end. A line too
+// long for that has the output to itself from its beginning to its end; what the others print is
+// kept meanwhile, a window of each at most, as none of it is acknowledged.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -151,17 +152,45 @@ static void append(leati_manager *manager, leati_managed_job *job, leat_bytes by
         &(leati_job_fault){.vertex = UINT32_MAX, .subtask = UINT32_MAX, .text = text});
 }
 
-static void append_line(leati_manager *manager, leati_managed_job *job, leati_participant *p)
+// Nothing more of it will be printed.
+static bool is_silent(const leati_participant *p)
 {
-    append(manager, job, (leat_bytes){(const uint8_t *)p->line, p->line_size});
-    p->line_size = 0;
+    return p->line_over || p->concluded || !p->member;
 }
 
-// Whether the bytes wait with what there is of their line.
-static bool keep_line(leati_manager *manager, leati_participant *p, const uint8_t *bytes,
-                      size_t size)
+// Not while another one is in the middle of a line.
+static bool may_append(const leati_managed_job *job, uint32_t from)
 {
-    if (p->line_size + size > LINE_MOST)
+    uint32_t writer = job->line_writer;
+    return writer == 0 || writer == from + 1 || is_silent(&job->participants[writer - 1]);
+}
+
+// Takes note of who is in the middle of a line then. One that was cut off is ended first.
+static void append_of(leati_manager *manager, leati_managed_job *job, uint32_t from,
+                      leat_bytes bytes)
+{
+    if (bytes.size == 0)
+        return;
+    if (job->line_writer && job->line_writer != from + 1)
+        append(manager, job, (leat_bytes){(const uint8_t *)"\n", 1});
+    job->line_writer = bytes.data[bytes.size - 1] == '\n' ? 0 : from + 1;
+    append(manager, job, bytes);
+}
+
+// The first bytes of what waits.
+static void append_kept(leati_manager *manager, leati_managed_job *job, uint32_t from, size_t size)
+{
+    leati_participant *p = &job->participants[from];
+    append_of(manager, job, from, (leat_bytes){(const uint8_t *)p->line, size});
+    p->line_size -= size;
+    if (p->line_size)
+        memmove(p->line, p->line + size, p->line_size);
+}
+
+// False: there is no memory for it, or the worker has sent more than it may.
+static bool keep(leati_manager *manager, leati_participant *p, const uint8_t *bytes, size_t size)
+{
+    if (p->line_size + size > LEATI_OUTPUT_WINDOW)
         return false;
     char *line = leati_realloc(manager->allocator, p->line, p->line_size + size);
     if (!line)
@@ -172,20 +201,37 @@ static bool keep_line(leati_manager *manager, leati_participant *p, const uint8_
     return true;
 }
 
-static void append_lines(leati_manager *manager, leati_managed_job *job, leati_participant *p,
+static void append_lines(leati_manager *manager, leati_managed_job *job, uint32_t from,
                          leat_bytes bytes)
 {
-    const uint8_t *last = memrchr(bytes.data, '\n', bytes.size);
+    leati_participant *p = &job->participants[from];
+    bool may = may_append(job, from);
+    const uint8_t *last = may ? memrchr(bytes.data, '\n', bytes.size) : NULL;
     size_t whole = last ? (size_t)(last - bytes.data) + 1 : 0;
     if (whole) {
-        append_line(manager, job, p);
-        append(manager, job, (leat_bytes){bytes.data, whole});
+        append_kept(manager, job, from, p->line_size);
+        append_of(manager, job, from, (leat_bytes){bytes.data, whole});
     }
     size_t rest = bytes.size - whole;
-    if (rest == 0 || keep_line(manager, p, bytes.data + whole, rest))
+    bool goes_on = job->line_writer == from + 1;
+    if (rest == 0 || (!goes_on && keep(manager, p, bytes.data + whole, rest)))
         return;
-    append_line(manager, job, p);
-    append(manager, job, (leat_bytes){bytes.data + whole, rest});
+    append_kept(manager, job, from, p->line_size);
+    append_of(manager, job, from, (leat_bytes){bytes.data + whole, rest});
+}
+
+// Appends what need not wait any more.
+static void settle(leati_manager *manager, leati_managed_job *job)
+{
+    for (uint32_t i = 0; i < job->participant_count; i++) {
+        leati_participant *p = &job->participants[i];
+        if (p->line_size == 0 || !may_append(job, i))
+            continue;
+        const char *last = memrchr(p->line, '\n', p->line_size);
+        size_t whole = last ? (size_t)(last - p->line) + 1 : 0;
+        bool all = p->line_over || p->line_size - whole > LINE_MOST;
+        append_kept(manager, job, i, all ? p->line_size : whole);
+    }
 }
 
 // What was printed to standard error is no output of the job: it goes to its log, line by line.
@@ -252,8 +298,9 @@ void leati_manager_output(leati_manager *manager, leati_peer *peer, const leati_
     if (output->fd == STDERR_FILENO)
         log_lines(manager, job, p->name, &output->bytes);
     else if (!leati_phase_is_final(job->phase) && output->bytes.size)
-        append_lines(manager, job, p, output->bytes);
+        append_lines(manager, job, from, output->bytes);
     p->output_seen = output->offset + output->bytes.size;
+    settle(manager, job);
     end(manager, job);
 }
 
@@ -263,10 +310,8 @@ void leati_manager_output_over(leati_manager *manager, leati_peer *peer, uint64_
     leati_managed_job *job = begin(manager, peer, attempt, &from);
     if (!job)
         return;
-    leati_participant *p = &job->participants[from];
-    append_line(manager, job, p);
-    leati_free(manager->allocator, p->line);
-    p->line = NULL;
+    job->participants[from].line_over = true;
+    settle(manager, job);
     end(manager, job);
 }
 

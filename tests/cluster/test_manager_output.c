@@ -235,13 +235,97 @@ Test(output, does_not_mix_the_lines_of_task_managers)
     cr_expect(leati_job_output(job_of(&b, s.id), 0, got, sizeof got, &first) == 13);
     pthread_mutex_unlock(&b.manager->lock);
     cr_expect(memcmp(got, "x\nabcdef\ntail", 13) == 0);
-    // One that is too long to be kept back.
+    // One that is too long to be kept back; the line that was cut off ends before it.
     memset(longer, 'z', sizeof longer);
     say(&two, attempt, &sent[1], longer, sizeof longer);
-    wait_end(&s, 14 + sizeof longer);
+    wait_end(&s, 15 + sizeof longer);
     fake_stop(&one);
     fake_stop(&two);
     boss_stop(&b);
+}
+
+// Task manager 1 is in the middle of a line too long to be kept, and 2 has printed two lines since.
+static void begin_long_line(scene *s, fake *one, fake *two, uint64_t sent[2])
+{
+    static char longer[LEATI_OUTPUT_WINDOW / 2 + 1];
+    struct timespec deadline = leati_deadline(LONG_MS);
+    boss_init(&s->b);
+    boss_start(&s->b);
+    put_artifact(&s->b);
+    fake_start(one, &s->b, 1, 1);
+    fake_start(two, &s->b, 2, 1);
+    submit_simple(&s->b, 2, s->id);
+    s->attempt = expect_deploy(one);
+    memset(longer, 'z', sizeof longer);
+    say(one, s->attempt, &sent[0], longer, sizeof longer);
+    wait_end(s, sizeof longer);
+    say(two, s->attempt, &sent[1], "x\n", 2);
+    say(two, s->attempt, &sent[1], "y\nw", 3);
+    pthread_mutex_lock(&s->b.manager->lock);
+    while (job_of(&s->b, s->id)->participants[1].output_seen < 5)
+        cr_assert(pthread_cond_timedwait(&s->b.manager->changed, &s->b.manager->lock, &deadline) ==
+                  0);
+    cr_expect(job_of(&s->b, s->id)->output_end == sizeof longer);
+    pthread_mutex_unlock(&s->b.manager->lock);
+}
+
+static bool ends_with(scene *s, const char *text)
+{
+    char got[100];
+    uint64_t first;
+    size_t size = strlen(text);
+    pthread_mutex_lock(&s->b.manager->lock);
+    leati_managed_job *job = job_of(&s->b, s->id);
+    cr_assert(leati_job_output(job, job->output_end - size, got, size, &first) == size);
+    pthread_mutex_unlock(&s->b.manager->lock);
+    return !memcmp(got, text, size);
+}
+
+Test(output, is_not_mixed_into_a_line_too_long_to_be_kept)
+{
+    fake one, two;
+    scene s;
+    uint64_t sent[2] = {0};
+    begin_long_line(&s, &one, &two, sent);
+    say(&one, s.attempt, &sent[0], "a", 1);
+    say(&one, s.attempt, &sent[0], "b\nc", 3);
+    wait_end(&s, sent[0] - 1 + 4);
+    cr_expect(ends_with(&s, "zab\nx\ny\n"));
+    say(&two, s.attempt, &sent[1], "v\n", 2);
+    wait_end(&s, sent[0] - 1 + sent[1]);
+    cr_expect(ends_with(&s, "y\nwv\n"));
+    fake_stop(&one);
+    fake_stop(&two);
+    boss_stop(&s.b);
+}
+
+Test(output, goes_on_after_a_long_line_whose_task_manager_is_over)
+{
+    fake one, two;
+    scene s;
+    uint64_t sent[2] = {0};
+    begin_long_line(&s, &one, &two, sent);
+    say_over(&one, s.attempt, true);
+    wait_end(&s, sent[0] + 1 + 4);
+    cr_expect(ends_with(&s, "z\nx\ny\n"));
+    fake_stop(&one);
+    fake_stop(&two);
+    boss_stop(&s.b);
+}
+
+Test(output, goes_on_after_a_long_line_whose_task_manager_was_lost)
+{
+    fake one, two;
+    scene s;
+    uint64_t sent[2] = {0};
+    begin_long_line(&s, &one, &two, sent);
+    fake_stop(&one);
+    wait_phase(&s.b, s.id, LEATI_PHASE_FAILING);
+    say_over(&two, s.attempt, false);
+    wait_end(&s, sent[0] + 1 + sent[1]);
+    cr_expect(ends_with(&s, "z\nx\ny\nw"));
+    fake_stop(&two);
+    boss_stop(&s.b);
 }
 
 Test(output, to_standard_error_goes_to_the_log_of_the_job)
