@@ -265,7 +265,9 @@ void leati_managed_lost(leati_manager *manager, leati_managed_job *job, uint32_t
                         const char *text)
 {
     leati_participant *p = &job->participants[participant];
-    bool done = p->concluded;
+    // One may have given its part up without a reason, and nobody has told it to.
+    bool running = job->phase == LEATI_PHASE_DEPLOYING || job->phase == LEATI_PHASE_RUNNING;
+    bool done = p->concluded && (p->finished || !running);
     let_go(p);
     p->member = NULL;
     if (done || leati_phase_is_final(job->phase))

@@ -48,6 +48,40 @@ void leati_attempts_drop(leati_taskmanager *tm)
     pthread_mutex_unlock(&tm->lock);
 }
 
+static void say_end(const leati_msg_deploy *deploy, char *why, size_t why_size)
+{
+    const leati_msg_process *all = deploy->processes.items;
+    leat_str name = LEAT_STR_LITERAL("the task manager");
+    if (deploy->self < deploy->processes.count && all[deploy->self].name.size)
+        name = all[deploy->self].name;
+    snprintf(why, why_size, "%.*s was told to end", (int)name.size, name.data);
+}
+
+// Others may already have made visible what this one is to: an attempt that concludes goes on.
+static void end_attempt(leati_attempt *a, bool tell)
+{
+    char why[LEATI_WORKER_REASON];
+    pthread_mutex_lock(&a->lock);
+    bool concludes = a->conclude || a->ended;
+    tell = tell && !a->cancelled;
+    pthread_mutex_unlock(&a->lock);
+    if (concludes)
+        return;
+    say_end(a->deploy, why, sizeof why);
+    if (tell)
+        leati_attempt_send_failed(a, LEAT_ECANCELLED, why, UINT32_MAX, UINT32_MAX);
+    leati_attempt_cancel(a, true);
+}
+
+void leati_attempts_end(leati_taskmanager *tm, bool tell)
+{
+    pthread_mutex_lock(&tm->lock);
+    tm->ending = true;
+    for (leati_attempt *a = tm->attempts; a; a = a->next)
+        end_attempt(a, tell);
+    pthread_mutex_unlock(&tm->lock);
+}
+
 static bool has_ended(leati_attempt *a)
 {
     pthread_mutex_lock(&a->lock);
@@ -302,13 +336,17 @@ static leat_err launch(leati_attempt *a, char *why, size_t why_size)
 {
     leati_taskmanager *tm = a->tm;
     pthread_mutex_lock(&tm->lock);
-    leat_err err = leati_thread_start(&a->thread, "leat-attempt", attempt_main, a);
+    bool ending = tm->ending;
+    leat_err err =
+        ending ? LEAT_ECANCELLED : leati_thread_start(&a->thread, "leat-attempt", attempt_main, a);
     if (!err) {
         a->next = tm->attempts;
         tm->attempts = a;
     }
     pthread_mutex_unlock(&tm->lock);
-    if (err)
+    if (ending)
+        say_end(a->deploy, why, why_size);
+    else if (err)
         snprintf(why, why_size, "%s", leat_err_message(err));
     return err;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The control connection: dialling, and what comes by it.
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -258,6 +259,19 @@ void leati_control_dial(leati_taskmanager *tm)
     pthread_mutex_unlock(&tm->wire_lock);
     if (err)
         closed(NULL, tm, err, why);
+}
+
+void leati_control_flush(leati_taskmanager *tm, int64_t most_ms)
+{
+    int64_t end_ns = leati_clock_ns() + most_ms * 1000000;
+    for (;;) {
+        pthread_mutex_lock(&tm->wire_lock);
+        size_t queued = tm->rpc ? leati_rpc_queued(tm->rpc) : 0;
+        pthread_mutex_unlock(&tm->wire_lock);
+        if (queued == 0 || leati_clock_ns() >= end_ns)
+            return;
+        (void)poll(NULL, 0, 2); // nobody tells that a message has gone
+    }
 }
 
 void leati_control_drop(leati_taskmanager *tm, const char *why)

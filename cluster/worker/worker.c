@@ -23,7 +23,7 @@
 #include "cluster/worker/watchdog.h"
 #include "cluster/worker/worker_impl.h"
 
-enum { BACK_OFF_FIRST_MS = 100, BACK_OFF_MOST_MS = 2000, WATCH_MS = 1000 };
+enum { BACK_OFF_FIRST_MS = 100, BACK_OFF_MOST_MS = 2000, WATCH_MS = 1000, FLUSH_MS = 1000 };
 
 void leati_taskmanager_kick(leati_taskmanager *tm)
 {
@@ -233,7 +233,10 @@ static verdict loop(leati_taskmanager *tm, char *why, size_t why_size)
 // Attempts are cancelled; the watchdog sees to it that this ends.
 static void end_attempts(leati_taskmanager *tm)
 {
-    leati_attempts_drop(tm);
+    pthread_mutex_lock(&tm->lock);
+    bool asked = tm->shutdown; // by the job manager, which knows why its jobs end
+    pthread_mutex_unlock(&tm->lock);
+    leati_attempts_end(tm, !asked);
     while (leati_attempts_reap(tm) > 0) {
         struct pollfd wait = {.fd = tm->wake_fd, .events = POLLIN};
         uint64_t kicks;
@@ -423,6 +426,7 @@ static int serve(leati_taskmanager *tm, char *why, size_t why_size)
                           leati_exchange_address(tm->exchange), (unsigned)tm->options->slots);
     verdict end = loop(tm, why, why_size);
     end_attempts(tm);
+    leati_control_flush(tm, FLUSH_MS);
     leati_control_drop(tm, "the task manager ends");
     leati_taskmanager_log(tm, LEAT_LOG_INFO, "task manager %s ends", tm->id);
     return end == ORDERLY ? 0 : 1;

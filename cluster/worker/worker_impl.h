@@ -78,6 +78,7 @@ struct leati_taskmanager {
     leati_attempt *attempts;
     leati_control control;
     bool shutdown; // the job manager wants it
+    bool ending;   // no more attempts
     bool refused;  // it does not, and `loss` says why
     int64_t heartbeat_interval_ns, heartbeat_timeout_ns;
     char loss[400]; // why the connection is lost
@@ -145,6 +146,8 @@ void leati_taskmanager_log(const leati_taskmanager *tm, leat_log_level level, co
 
 // Starts to connect to the job manager. Main thread, with none there.
 void leati_control_dial(leati_taskmanager *tm);
+// Waits until what was said has been handed to the system, or so long. Main thread.
+void leati_control_flush(leati_taskmanager *tm, int64_t most_ms);
 // Frees a connection that is LOST, or closes it. Main thread.
 void leati_control_drop(leati_taskmanager *tm, const char *why);
 // Sends on the connection of that session (0: the present one); LEAT_ECLOSED when it is gone.
@@ -165,6 +168,9 @@ void leati_attempt_cancel(leati_attempt *attempt, bool dropped);
 void leati_attempt_conclude(leati_attempt *attempt, bool commit);
 // Cancels and drops all. Main thread.
 void leati_attempts_drop(leati_taskmanager *tm);
+// The process is to end: the same, but for those that conclude already; there are no more from here
+// on. With `tell`, they fail for that reason. Main thread.
+void leati_attempts_end(leati_taskmanager *tm, bool tell);
 // Joins and frees those whose threads have ended; gives the number of those that are left. Main
 // thread.
 uint32_t leati_attempts_reap(leati_taskmanager *tm);

@@ -457,6 +457,27 @@ Test(manager, tasks_that_stop_without_a_word_fail_the_job)
     pair_stop(&p);
 }
 
+Test(manager, a_task_manager_that_gave_up_without_a_word_fails_its_jobs_when_it_goes)
+{
+    pair p;
+    pair_start(&p);
+    say_over(&p.one, p.attempt, false);
+    say_concluded(&p.one, p.attempt, NULL);
+    while (slots_used(&p.b) == 2)
+        sched_yield();
+    fake_stop(&p.one);
+    expect_cancel(&p.two, p.attempt);
+    say_over(&p.two, p.attempt, false);
+    (void)expect_conclude(&p.two, p.attempt);
+    say_concluded(&p.two, p.attempt, NULL);
+    wait_phase(&p.b, p.id, LEATI_PHASE_FAILED);
+    char got[LEATI_REASON_SIZE];
+    failure_of(&p.b, p.id, 0, got);
+    cr_expect(strstr(got, "taskmanager 1 (host, pid 4701) was lost: ") == got, "%s", got);
+    fake_stop(&p.two);
+    boss_stop(&p.b);
+}
+
 // --- cancelling ---
 
 Test(manager, cancels_in_every_phase)

@@ -408,6 +408,45 @@ Test(worker, ends_well_in_the_middle_of_a_job)
     int status = wait_end(&f, 1);
     cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     cr_expect(is_empty("1/attempts"));
+    wait_worker(&f, 1, false); // all that it has said has come
+    said *s = wait_said(&f, LEATI_MESSAGE_FAILED, attempt);
+    const leati_msg_failed *failed = s->record;
+    cr_expect(!failed->consequence && contains(failed->text, " was told to end"), "%.*s",
+              (int)failed->text.size, failed->text.data);
+    free_said(s);
+    cr_expect(!wait_over(&f, attempt));
+    finish();
+}
+
+Test(worker, says_that_it_was_told_to_end_at_every_moment)
+{
+    for (useconds_t i = 0; i < 10; i++) {
+        start(1, NULL);
+        job_init(&f, &j, leati_many_main, "many.so", ARGS("slow", "1000"), 1);
+        uint64_t attempt = deploy(&f, &j, 1);
+        wait_stage(attempt, "DEPLOYING");
+        usleep(i * 1000);
+        kill(f.pids[0], SIGTERM);
+        int status = wait_end(&f, 1);
+        cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+        cr_expect(failed_with(attempt, LEAT_ECANCELLED, " was told to end"));
+        finish();
+    }
+}
+
+Test(worker, that_the_job_manager_lets_go_gives_no_reason)
+{
+    start(1, NULL);
+    job_init(&f, &j, leati_many_main, "many.so", ARGS("slow", "1000"), 1);
+    uint64_t attempt = deploy(&f, &j, 1);
+    wait_stage(attempt, "RUNNING");
+    pthread_mutex_lock(&f.lock);
+    cr_expect(leati_rpc_send(f.workers[0], LEATI_MESSAGE_SHUTDOWN, NULL, NULL) == LEAT_OK);
+    pthread_mutex_unlock(&f.lock);
+    int status = wait_end(&f, 1);
+    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    cr_expect(!wait_over(&f, attempt));
+    cr_expect(!look_said(&f, LEATI_MESSAGE_FAILED, attempt));
     finish();
 }
 
