@@ -11,6 +11,7 @@
 
 static void release(leati_connection *self)
 {
+    nng_aio_free(self->timer);
     nng_aio_free(self->in);
     nng_aio_free(self->out);
     pthread_mutex_destroy(&self->in_lock);
@@ -52,6 +53,9 @@ leat_err leati_connection_create(const leati_connection_setup *setup, leati_conn
     leat_err err = leati_connection_prepare_hello(self);
     if (err == LEAT_OK &&
         (nng_aio_alloc(&self->in, NULL, NULL) != 0 || nng_aio_alloc(&self->out, NULL, NULL) != 0))
+        err = LEAT_ENOMEM;
+    if (err == LEAT_OK && self->auth && self->auth->tls &&
+        nng_aio_alloc(&self->timer, leati_connection_late, self) != 0)
         err = LEAT_ENOMEM;
     if (err == LEAT_OK)
         err = start_threads(self);
@@ -141,6 +145,16 @@ void leati_connection_kick(leati_connection *connection)
         leati_futex_wake(&connection->news);
 }
 
+// An operation over TLS is not ended by the abort when what it waits for below has failed already;
+// what is closed ends all of them.
+static void close_tls(leati_connection *self)
+{
+    pthread_mutex_lock(&self->in_lock);
+    if (self->stream && self->auth && self->auth->tls)
+        nng_stream_close(self->stream);
+    pthread_mutex_unlock(&self->in_lock);
+}
+
 void leati_connection_close(leati_connection *connection, leat_err err, const char *why)
 {
     // The lock is held to the end, so that destroy, which takes it last of all, does not free what
@@ -161,6 +175,7 @@ void leati_connection_close(leati_connection *connection, leat_err err, const ch
         pthread_mutex_lock(&connection->out_lock);
         nng_aio_abort(connection->out, NNG_ECANCELED);
         pthread_mutex_unlock(&connection->out_lock);
+        close_tls(connection);
         leati_connection_kick(connection);
     }
     pthread_mutex_unlock(&connection->lock);

@@ -56,9 +56,11 @@ struct leati_connection {
     bool greeting;             // it is counted as such with the load; the reader's
     pthread_t reader, writer;
 
-    // The reader's; the stream is the writer's too, from GREETING until it is joined.
+    // The reader's; the stream is the writer's too, from GREETING until it is joined. It is set and
+    // taken away under in_lock, under which any thread may close it.
     nng_stream_dialer *dialer;
     nng_stream *stream;
+    nng_aio *timer;    // of a hand-shake over TLS, or NULL
     size_t begin, end; // what has been read into `buffer` and not yet looked at
 
     // An operation is started, and aborted, under the lock of its direction: so that one that
@@ -124,6 +126,8 @@ void leati_connection_enter(leati_connection *self, leati_connection_stage stage
 // What is to be said first. LEAT_EIO: there are no random numbers.
 LEAT_MUST_USE leat_err leati_connection_prepare_hello(leati_connection *self);
 LEAT_MUST_USE leat_err leati_connection_greet(leati_connection *self, leati_hello *peer);
+// The timer's: closes the connection.
+void leati_connection_late(void *connection);
 // The hand-shake is over, or will not be: the listener takes another one. More than once is fine.
 void leati_connection_greeted(leati_connection *self);
 

@@ -102,6 +102,13 @@ int leati_connection_transmit(leati_connection *self, const leati_part *parts, s
 
 // --- the writer ----------------------------------------------------------------------------------
 
+_Atomic uint32_t *leati_connection_mark(leati_connection *connection)
+{
+    // As in leati_connection_kick.
+    bool sleeps = atomic_exchange_explicit(&connection->news, 1, memory_order_acq_rel) == 2;
+    return sleeps ? &connection->news : NULL;
+}
+
 // Until the next kick, unless one has come since the word was last set to 0.
 static void sleep_until_kicked(leati_connection *self)
 {
@@ -204,7 +211,9 @@ static leat_err dial(leati_connection *self)
     if (error)
         return leati_connection_fail(self, error == NNG_ENOMEM ? LEAT_ENOMEM : LEAT_EIO,
                                      "cannot be reached: %s", leati_nng_text(error));
+    pthread_mutex_lock(&self->in_lock);
     self->stream = nng_aio_get_output(self->in, 0);
+    pthread_mutex_unlock(&self->in_lock);
     return LEAT_OK;
 }
 
@@ -339,8 +348,12 @@ void *leati_connection_read(void *connection)
     leati_unpark(&self->reading_over);
     leati_connection_close(self, LEAT_ECLOSED, NULL); // if nobody has yet; it wakes the writer
     pthread_join(self->writer, NULL);
-    if (self->stream)
-        nng_stream_free(self->stream);
+    pthread_mutex_lock(&self->in_lock);
+    nng_stream *stream = self->stream;
+    self->stream = NULL;
+    pthread_mutex_unlock(&self->in_lock);
+    if (stream)
+        nng_stream_free(stream);
     if (self->dialer)
         nng_stream_dialer_free(self->dialer);
     leati_connection_greeted(self);
