@@ -32,6 +32,7 @@ typedef struct waiting {
     _Atomic bool unwanted;
     bool told;            // the job manager knows that it is unwanted
     uint64_t offset, end; // what is written already, of what was printed
+    uint64_t lost;        // of what was printed; then this was no success
     char state[32];
     leati_strbuf piece; // what is to be written next
     int64_t asked_ns;   // when the job manager last heard of us
@@ -89,6 +90,7 @@ static leat_err take_output(waiting *w)
     if (err)
         return err;
     if (answer.offset > w->offset) {
+        w->lost += answer.offset - w->offset;
         leati_console_erase(w->console);
         leati_complain(NULL,
                        "%" PRIu64 " bytes of the job's output are lost: they were not read "
@@ -204,6 +206,9 @@ leati_exit leati_wait_for_job(leati_remote *remote, leati_session *session, leat
     int caught = leati_signals_unwatch(signals);
     if (status == LEATI_EXIT_OK)
         status = leati_remote_report(remote, session->options, id, caught);
+    // A job that has finished is no success when its results are not all here.
+    if (status == LEATI_EXIT_OK && w.lost)
+        status = LEATI_EXIT_FAILED;
     leati_strbuf_fini(&w.piece);
     return status;
 }

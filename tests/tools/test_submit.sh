@@ -17,6 +17,18 @@ for ((i = 0; i < 2000; i++)); do echo "to be or not to be $((i % 7))"; done >wor
 leat_run cluster start -w 2
 claim 'a cluster is there' ended_with 0
 
+# --- output that is lost ---
+# A client that stands still is given up after 15 s, and the job goes on without it; what that is worth is seen below.
+leat_run cluster start --cluster small -w 1 -s 2 -D cluster.job-output=4KiB -D cluster.artifact-store=1MiB
+claim 'a cluster is there that keeps little' ended_with 0
+mkfifo held
+exec 9<>held
+"$leat" submit --cluster small "$remote" -- wide >&9 2>held_err &
+held=$!
+held_job() { "$leat" list -a --json --cluster small | jq -re '.jobs[0].id'; }
+wait_until held_job >/dev/null
+kill -STOP "$held"
+
 # --- waiting ---
 "$leat" run -p 2 "$wordcount" -- --input words.txt | sort >expected
 leat_run submit -p 2 "$wordcount" -- --input words.txt
@@ -55,7 +67,7 @@ claim 'a full disk is an error' full
 claim 'and cancels the job' wait_until none_runs
 
 # --- what is refused here ---
-before=$("$leat" list --json | jq '.jobs | length')
+before=$("$leat" list -a --json | jq '.jobs | length')
 leat_run submit "$jobs/faults.so"
 claim 'faults of the graph are told here' refused 3 'usage: faults nothing' 'no_such_field'
 leat_run submit "$jobs/no_function.so"
@@ -72,7 +84,24 @@ leat_run submit --detach --wait "$remote"
 claim 'one cannot wait and not wait' refused 2 '--detach'
 leat_run submit -p 40000 "$remote"
 claim 'a bad setting is refused' refused 2 '-p 40000'
-claim 'and no job is created' test "$before" = "$("$leat" list --json | jq '.jobs | length')"
+claim 'and no job is created' test "$before" = "$("$leat" list -a --json | jq '.jobs | length')"
+
+# --- a store that is too small ---
+for i in 1 2 3 4; do head -c 600000 /dev/urandom >"large$i"; done
+leat_run submit --cluster small --file one=large1 --file two=large2 "$remote" -- arguments
+claim 'files that are too much together are refused' refused 3 'bytes together' 'cluster.artifact-store'
+at_once() {
+    local i pids=()
+    for i in 1 2 3 4; do
+        timeout 60 "$leat" submit --cluster small --file "note=large$i" "$remote" -- arguments "$i" >"at_once$i" 2>&1 &
+        pids+=("$!")
+    done
+    for i in 1 2 3 4; do
+        wait "${pids[i - 1]}" || { cat "at_once$i" && return 1; }
+        grep -qF "[arguments][$i]" "at_once$i" || return 1
+    done
+}
+claim 'of those that do not fit at the same time, one waits for the other' at_once
 
 # --- files and source files ---
 echo 'remember the milk' >note.txt
@@ -105,6 +134,10 @@ leat_run list
 claim 'list shows what has not ended' silent out
 leat_run list -a
 claim 'with -a the others too' out_has 'my words'
+leat_run list --json
+claim 'so does its JSON' json_has '.jobs == []'
+leat_run list --json -a
+claim 'which has the others with -a' json_has '[.jobs[] | select(.name == "my words")] | length == 1'
 leat_run status "${id:0:6}"
 claim 'status shows the tasks' out_has 'count words'
 leat_run status --json "$id"
@@ -117,6 +150,9 @@ leat_run metrics "$id"
 claim 'it has metrics' out_has numRecordsIn
 leat_run metrics --get numRestarts --json "$id"
 claim 'which can be chosen' json_has 'length == 1 and .[0].id == "numRestarts" and .[0].value == "0"'
+leat_run metrics --get numRestarts,noSuch,nor.this "$id"
+claim 'names that there are not are an error' refused 1 '"noSuch"' '"nor.this"'
+claim 'and only those are named' err_lines 2
 leat_run cancel "$id"
 claim 'what has ended cannot be cancelled' refused 1 FINISHED
 for verb in status cancel logs why metrics; do
@@ -129,13 +165,15 @@ for verb in status cancel logs why metrics; do
 done
 
 # --- cancelling ---
-leat_run submit --detach "$jobs/endless.so" -- drop
+long=$(printf 'long %.0s' {1..60})
+leat_run submit --detach --name "$long" "$jobs/endless.so" -- drop
 id=$(cat out)
 claim 'an endless job runs' wait_until job_state "$id" RUNNING
 leat_run list
 claim 'and is listed' out_has "${id:0:12}"
+claim 'its long name is shortened' test "$(wc -L <out)" -le 120
 leat_run cancel "${id:0:10}"
-claim 'cancel ends it' out_is "${id:0:10} CANCELED"
+claim 'cancel ends it, and names it in full' out_is "$id CANCELED"
 leat_run submit --detach -p 2 "$jobs/endless.so" -- drop
 first=$(cat out)
 leat_run submit --detach -p 2 "$jobs/endless.so" -- drop
@@ -187,6 +225,20 @@ if command -v script >/dev/null; then
     TERM=xterm timeout 20 script -qfec "'$leat' submit '$remote' -- arguments x" /dev/null <&8 >screen 2>&1
     claim 'results have rows of their own' grep -qE '(^|K)\[arguments\]\[x\]' screen
 fi
+
+# --- what became of the client that stood still ---
+small_finished() { "$leat" status --json --cluster small "$lost" | jq -e '.state == "FINISHED"' >/dev/null; }
+lost=$("$leat" list -a --json --cluster small | jq -r '.jobs[-1].id')
+wait_until small_finished || wait_until small_finished
+cat <&9 >held_out &
+reader=$!
+kill -CONT "$held"
+pid=$held
+finish
+claim 'a client whose job went on without it does not end with success' ended_with 1
+claim 'it says that output is lost' grep -qE '[0-9]+ bytes of the job.s output are lost' held_err
+kill "$reader"
+leat_run cluster stop --cluster small
 
 # --- libraries beside the job file ---
 if command -v "${CC:-cc}" >/dev/null; then
