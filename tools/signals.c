@@ -91,6 +91,14 @@ void leati_signals_hold(leati_signals *signals)
     pthread_mutex_unlock(&signals->lock);
 }
 
+int leati_signals_caught(leati_signals *signals)
+{
+    pthread_mutex_lock(&signals->lock);
+    int caught = signals->caught;
+    pthread_mutex_unlock(&signals->lock);
+    return caught;
+}
+
 void leati_signals_watch_with(leati_signals *signals, void (*cancel)(void *user), void *user)
 {
     pthread_mutex_lock(&signals->lock);

@@ -32,6 +32,8 @@ typedef struct leati_signals {
 leat_err leati_signals_init(leati_signals *signals);
 // From now on a first signal is remembered.
 void leati_signals_hold(leati_signals *signals);
+// The number of the first signal, or 0.
+int leati_signals_caught(leati_signals *signals);
 // From now on a first signal cancels the job; one that came since hold does so now.
 void leati_signals_watch(leati_signals *signals, leat_job *job);
 // The same for what is no job of this process.

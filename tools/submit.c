@@ -60,8 +60,16 @@ static void commit(void *user)
     leati_signals_hold(&s->signals);
 }
 
+static bool is_unwanted(void *user)
+{
+    submitting *s = user;
+    return leati_signals_caught(&s->signals) != 0;
+}
+
 static leati_exit refuse(submitting *s, leat_err err)
 {
+    if (err == LEAT_ECANCELLED)
+        return (leati_exit)(LEATI_EXIT_SIGNAL + leati_signals_caught(&s->signals));
     if (err == LEAT_EGRAPH)
         return leati_session_refuse(&s->session, err);
     (void)leati_remote_complain(&s->remote, err);
@@ -85,6 +93,7 @@ static leati_exit submit(submitting *s)
         .setting_count = s->setting_count,
         .attached = !o->detach,
         .committing = commit,
+        .unwanted = is_unwanted,
         .user = s,
     };
     leat_err err = s->remote.api->submit(s->remote.client, &submission, s->id);
@@ -174,7 +183,7 @@ static const leati_entry examples[] = {
 
 static const leati_entry exits[] = {
     {"0", "the job has finished and all output is written; or it was submitted, with --detach"},
-    {"1", "the job failed, no job manager answers, or output cannot be written"},
+    {"1", "the job failed, no job manager answers, or output is lost or cannot be written"},
     {"2", "the command line or the configuration is wrong"},
     {"3", "refused, here or by the job manager: the job file, its graph, its files"},
     {"4", "the job was cancelled, and not by a signal to this program"},

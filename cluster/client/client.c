@@ -83,6 +83,12 @@ static bool truth(const leati_json *value)
     return value && json_is_true(of(value));
 }
 
+static bool print(const leati_json *value, int (*put)(const char *text, size_t size, void *user),
+                  void *user)
+{
+    return value && json_dump_callback(of(value), put, user, JSON_ENCODE_ANY) == 0;
+}
+
 static char kind(const leati_json *value)
 {
     if (!value)
@@ -110,6 +116,7 @@ const leati_client_module leati_client_module_0 = {
     .open = leati_client_open,
     .close = leati_client_close,
     .secure = leati_client_secure,
+    .hurry = leati_client_hurry,
     .interrupt = leati_client_interrupt,
     .call = call,
     .why = why,
@@ -123,5 +130,6 @@ const leati_client_module leati_client_module_0 = {
     .integer = integer,
     .number = number,
     .truth = truth,
+    .print = print,
     .kind = kind,
 };

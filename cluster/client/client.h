@@ -22,6 +22,7 @@
 enum {
     LEATI_CLIENT_CONNECT_MS = 5000,
     LEATI_CLIENT_SILENCE_MS = 15000,
+    LEATI_CLIENT_ROOM_MS = 20000,
     LEATI_CLIENT_BODY_MAX = 256 << 20,
     LEATI_CLIENT_ID_SIZE = 33,
     LEATI_CLIENT_DEFAULT_PORT = 8081,
@@ -58,6 +59,9 @@ typedef struct leati_submission {
     bool attached; // somebody waits and reads the output
     // Called just before the job is created: from then on an end has to be orderly. May be NULL.
     void (*committing)(void *user);
+    // Whether nobody wants the job any more: asked while there is no room for it over there, which
+    // is waited for. May be NULL.
+    bool (*unwanted)(void *user);
     void *user;
 } leati_submission;
 
@@ -71,6 +75,9 @@ typedef struct leati_client_module {
     // How it shows that it may, for all calls that follow. LEAT_EINVAL, LEAT_EIO, LEAT_ENOMEM;
     // `why` says more.
     leat_err (*secure)(leati_client *client, const leati_auth_files *files);
+    // All calls that follow take so long at most, connecting included. For a question whose answer
+    // is due at once.
+    void (*hurry)(leati_client *client, int64_t most_ms);
     // Makes a call that waits, or else the next one that may wait, return LEAT_ECANCELLED. From
     // any thread while the client is open.
     void (*interrupt)(leati_client *client);
@@ -83,7 +90,8 @@ typedef struct leati_client_module {
     // What went wrong in the last call, a sentence.
     const char *(*why)(const leati_client *client);
     // Sends what the job manager lacks and creates the job. LEAT_EGRAPH: faults are recorded with
-    // the environment; else `why` says what is wrong.
+    // the environment; LEAT_ECANCELLED: it is unwanted; else `why` says what is wrong. Waits up to
+    // LEATI_CLIENT_ROOM_MS for room for its files.
     leat_err (*submit)(leati_client *client, const leati_submission *submission,
                        char id[LEATI_CLIENT_ID_SIZE]);
 
@@ -99,6 +107,10 @@ typedef struct leati_client_module {
     int64_t (*integer)(const leati_json *value);
     double (*number)(const leati_json *value);
     bool (*truth)(const leati_json *value);
+    // Writes it as JSON, in one line; `put` gets pieces and returns 0, or -1 to end it. Whether all
+    // is written.
+    bool (*print)(const leati_json *value, int (*put)(const char *text, size_t size, void *user),
+                  void *user);
     // 'o', 'a', 's', 'i' (integer), 'f' (other number), 't', 'n', or 0 when it is not there.
     char (*kind)(const leati_json *value);
 } leati_client_module;

@@ -23,6 +23,7 @@ struct leati_client {
     leati_strbuf body;
     bool overflowed; // the body was larger than LEATI_CLIENT_BODY_MAX
     leati_client_answer answer;
+    int64_t most_ms; // a call takes so long at most; 0: it is as for all
     char why[LEATI_CLIENT_WHY_SIZE];
     char trouble[CURL_ERROR_SIZE]; // what libcurl says of its own
     // How it shows that it may (auth.c).
@@ -47,6 +48,7 @@ typedef struct leati_client_request {
 leat_err leati_client_open(const char *address, leati_client **client, char *why, size_t why_size);
 void leati_client_close(leati_client **client);
 void leati_client_interrupt(leati_client *client);
+void leati_client_hurry(leati_client *client, int64_t most_ms);
 // --- auth.c ---
 
 leat_err leati_client_secure(leati_client *client, const leati_auth_files *files);

@@ -168,6 +168,11 @@ void leati_client_close(leati_client **client)
     *client = NULL;
 }
 
+void leati_client_hurry(leati_client *client, int64_t most_ms)
+{
+    client->most_ms = most_ms;
+}
+
 void leati_client_interrupt(leati_client *client)
 {
     atomic_store_explicit(&client->interrupted, true, memory_order_release);
@@ -259,6 +264,7 @@ static bool prepare(leati_client *client, const leati_client_request *request, i
     if (client->tls_cert)
         set_tls(client);
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)LEATI_CLIENT_CONNECT_MS);
+    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)client->most_ms); // 0: none
     curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, silence_of(request));
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);

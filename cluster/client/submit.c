@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Submitting a job: its graph, its files as far as they are not there yet, and then the job.
 #include <errno.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/config.h"
 #include "base/strbuf.h"
+#include "base/thread.h"
 #include "cluster/client/client_impl.h"
 #include "cluster/client/files.h"
 #include "graph/job_graph.h"
 #include "leat/leat.h"
+
+enum { PAUSE_MS = 200, PAUSE_MOST_MS = 2000 };
 
 typedef struct submitting {
     leati_client *client;
@@ -24,6 +31,9 @@ typedef struct submitting {
     leati_sent_files job, libraries, cached;
     json_t *body;
     leati_strbuf text; // of the body
+    size_t sent;       // files, since we have looked last at what is missing
+    int64_t end_ns;    // until when room is waited for; 0: there has been room so far
+    int64_t pause_ms;  // before the next try
 } submitting;
 
 // --- what is to be sent ---
@@ -101,6 +111,117 @@ static leat_err put(submitting *s, const leati_client_request *request, const ch
     return err;
 }
 
+// --- room for the files ---
+
+static int by_hash(const void *a, const void *b)
+{
+    const leati_sent_file *const *left = a, *const *right = b;
+    return strcmp((*left)->hash, (*right)->hash);
+}
+
+// How many bytes of the store the job takes; files of the same bytes are one there.
+static leat_err sum_files(submitting *s, uint64_t *sum)
+{
+    const leati_sent_files *const lists[] = {&s->job, &s->libraries, &s->cached};
+    size_t all = s->job.count + s->libraries.count + s->cached.count, count = 0;
+    const leati_sent_file **files = leati_calloc(NULL, all, sizeof *files);
+    if (!files)
+        return no_memory(s);
+    for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
+        for (size_t i = 0; i < lists[l]->count; i++)
+            files[count++] = &lists[l]->items[i];
+    qsort(files, count, sizeof *files, by_hash);
+    *sum = s->encoded_size;
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || strcmp(files[i]->hash, files[i - 1]->hash) != 0)
+            *sum += files[i]->size;
+    leati_free(NULL, files);
+    return LEAT_OK;
+}
+
+// How many bytes the job manager's store takes.
+static leat_err ask_for_limit(submitting *s, uint64_t *limit)
+{
+    char why[200];
+    leati_config config;
+    const char *name = leati_config_describe(LEATI_CONFIG_ARTIFACT_STORE)->name;
+    leat_err err = leati_client_exchange(
+        s->client, &(leati_client_request){.method = "GET", .path = "/config"});
+    if (!err)
+        err = leati_client_judge(s->client);
+    if (err)
+        return err;
+    json_t *answer = json_loadb(s->client->answer.body, s->client->answer.size, 0, NULL);
+    const json_t *settings = json_object_get(answer, "settings");
+    leati_config_init(&config);
+    for (size_t i = 0; !err && i < json_array_size(settings); i++) {
+        const json_t *setting = json_array_get(settings, i);
+        const char *key = json_string_value(json_object_get(setting, "key"));
+        const char *value = json_string_value(json_object_get(setting, "value"));
+        if (key && value && !strcmp(key, name))
+            err = leati_config_set(&config, key, value, why, sizeof why);
+    }
+    json_decref(answer);
+    *limit = (uint64_t)leati_config_get(&config, LEATI_CONFIG_ARTIFACT_STORE);
+    return err ? leati_client_fail(s->client, err, "%s", why) : LEAT_OK;
+}
+
+// Whether waiting for room can help at all.
+static leat_err check_total(submitting *s)
+{
+    uint64_t sum, limit;
+    leat_err err = sum_files(s, &sum);
+    if (!err)
+        err = ask_for_limit(s, &limit);
+    if (!err && sum > limit)
+        err = leati_client_fail(s->client, LEAT_ENOBUFS,
+                                "the files of the job have %" PRIu64 " bytes together, and the job "
+                                "manager takes %" PRIu64 " (cluster.artifact-store)",
+                                sum, limit);
+    return err;
+}
+
+// After a refusal for want of room, or because a file has made room for others meanwhile: waits a
+// little, so that jobs can end. Gives the refusal back when there is no point in another try.
+static leat_err wait_for_room(submitting *s, leat_err refusal)
+{
+    char why[LEATI_CLIENT_WHY_SIZE];
+    int64_t now_ns = leati_clock_ns();
+    if (s->end_ns && now_ns >= s->end_ns)
+        return refusal;
+    if (!s->end_ns) {
+        s->end_ns = now_ns + LEATI_CLIENT_ROOM_MS * INT64_C(1000000);
+        // Clients that have met here are not to meet again and again.
+        s->pause_ms = PAUSE_MS + getpid() % PAUSE_MS;
+        memcpy(why, s->client->why, sizeof why);
+        leat_err err = check_total(s);
+        if (err)
+            return err;
+        memcpy(s->client->why, why, sizeof why);
+    }
+    const leati_submission *sub = s->submission;
+    (void)nanosleep(
+        &(struct timespec){.tv_sec = s->pause_ms / 1000, .tv_nsec = s->pause_ms % 1000 * 1000000},
+        NULL);
+    s->pause_ms = 2 * s->pause_ms < PAUSE_MOST_MS ? 2 * s->pause_ms : PAUSE_MOST_MS;
+    if (sub->unwanted && sub->unwanted(sub->user))
+        return leati_client_fail(s->client, LEAT_ECANCELLED, "%s",
+                                 leat_err_message(LEAT_ECANCELLED));
+    return LEAT_OK;
+}
+
+static leat_err put_patiently(submitting *s, const leati_client_request *request, const char *what)
+{
+    leat_err err;
+    while ((err = put(s, request, what)) == LEAT_ENOBUFS)
+        if ((err = wait_for_room(s, err)))
+            return err;
+    s->sent++;
+    return err;
+}
+
+// --- all of them ---
+
 static leat_err send_file(submitting *s, const leati_sent_file *file)
 {
     char path[80];
@@ -108,10 +229,11 @@ static leat_err send_file(submitting *s, const leati_sent_file *file)
     leat_err err = ask_for(s, path);
     if (err != LEAT_ENOENT)
         return err;
-    return put(s,
-               &(leati_client_request){
-                   .method = "PUT", .path = path, .file = file->path, .file_size = file->size},
-               file->path);
+    return put_patiently(
+        s,
+        &(leati_client_request){
+            .method = "PUT", .path = path, .file = file->path, .file_size = file->size},
+        file->path);
 }
 
 static leat_err send_files(submitting *s, const leati_sent_files *files)
@@ -129,12 +251,12 @@ static leat_err send_graph(submitting *s)
     leat_err err = ask_for(s, path);
     if (err != LEAT_ENOENT)
         return err;
-    return put(s,
-               &(leati_client_request){.method = "PUT",
-                                       .path = path,
-                                       .bytes = (const char *)s->encoded,
-                                       .size = s->encoded_size},
-               "the job's graph");
+    return put_patiently(s,
+                         &(leati_client_request){.method = "PUT",
+                                                 .path = path,
+                                                 .bytes = (const char *)s->encoded,
+                                                 .size = s->encoded_size},
+                         "the job's graph");
 }
 
 static leat_err send_all(submitting *s)
@@ -293,6 +415,28 @@ static leat_err check_version(submitting *s)
     return err;
 }
 
+// The job manager makes room for others: what it had a moment ago may be gone when the job comes,
+// which is a conflict. There are others, so that it is only tried again while files are missing, or
+// could have been when the job came, as somebody else may have sent them since.
+static leat_err send_and_create(submitting *s, char id[LEATI_CLIENT_ID_SIZE])
+{
+    enum { WHOLE_MOST = 2 };
+    int whole = 0; // how often nothing was missing
+    leat_err err = LEAT_OK;
+    while (!err) {
+        s->sent = 0;
+        err = send_all(s);
+        if (!err)
+            err = create_job(s, id);
+        if (err != LEAT_ESTATE)
+            return err;
+        whole += s->sent == 0;
+        if (whole < WHOLE_MOST)
+            err = wait_for_room(s, err);
+    }
+    return err;
+}
+
 static leat_err run(submitting *s, char id[LEATI_CLIENT_ID_SIZE])
 {
     leat_err err = check_version(s);
@@ -302,16 +446,7 @@ static leat_err run(submitting *s, char id[LEATI_CLIENT_ID_SIZE])
         err = find_files(s);
     if (!err)
         err = describe(s);
-    if (!err)
-        err = send_all(s);
-    if (!err)
-        err = create_job(s, id);
-    // The job manager makes room for others: what it had a moment ago may be gone.
-    if (err == LEAT_ESTATE) {
-        err = send_all(s);
-        err = err ? err : create_job(s, id);
-    }
-    return err;
+    return err ? err : send_and_create(s, id);
 }
 
 leat_err leati_client_submit(leati_client *client, const leati_submission *submission,

@@ -2,6 +2,12 @@
 // The store of artifacts: files by the hash of their bytes, XXH3-128. Files of jobs that have not
 // ended stay; the others go, the one used longest ago first, when room is needed.
 //
+// Whoever has sent a file, or has asked whether it is here, is about to name it in a job: until a
+// job does, but not for longer than LEASE_MS, it stays as well. Else clients that submit at the
+// same time would push each other's files out before any of them has a job. A lease is not
+// prolonged by asking again, so that two clients whose files do not fit together do not hold each
+// other up.
+//
 // What is there is known by a table: what an earlier job manager has left in the folder is removed
 // at the start, as nothing says whether it is whole.
 #define XXH_INLINE_ALL
@@ -20,13 +26,19 @@
 #include "base/thread.h"
 #include "cluster/manager/manager_impl.h"
 
-enum { HASH_DIGITS = LEATI_ID_SIZE - 1, READ_SIZE = 65536, PIECE_SIZE = 262144 };
+enum {
+    HASH_DIGITS = LEATI_ID_SIZE - 1,
+    READ_SIZE = 65536,
+    PIECE_SIZE = 262144,
+    LEASE_MS = 5000,
+};
 
 typedef struct artifact {
     char hash[LEATI_ID_SIZE];
     uint64_t size;
     uint32_t pins;
     int64_t used_ns;
+    int64_t leased_ns; // until when it stays for a job that is about to come; 0: none is
 } artifact;
 
 struct leati_store {
@@ -97,6 +109,20 @@ static void path_of(const struct leati_store *store, const char *hash, char *pat
     snprintf(path, LEATI_PATH_SIZE, "%s/%.*s", store->folder, HASH_DIGITS, hash);
 }
 
+// Somebody is about to name it in a job.
+static void lease(artifact *item)
+{
+    int64_t now_ns = leati_clock_ns();
+    item->used_ns = now_ns;
+    if (item->leased_ns <= now_ns)
+        item->leased_ns = now_ns + LEASE_MS * INT64_C(1000000);
+}
+
+static bool has_to_stay(const artifact *item, int64_t now_ns)
+{
+    return item->pins || item->leased_ns > now_ns;
+}
+
 bool leati_artifact_path(const leati_manager *manager, const char *hash, char *path)
 {
     struct leati_store *store = manager->store;
@@ -106,14 +132,19 @@ bool leati_artifact_path(const leati_manager *manager, const char *hash, char *p
     path_of(store, hash, path);
     pthread_mutex_lock(&store->lock);
     artifact *found = find(store, hash);
-    // Whoever asks for it is about to name it in a job.
     if (found)
-        found->used_ns = leati_clock_ns();
+        lease(found);
     pthread_mutex_unlock(&store->lock);
     return found != NULL;
 }
 
 // --- putting ---
+
+static void print_hash(XXH128_hash_t digest, char hash[LEATI_ID_SIZE])
+{
+    snprintf(hash, LEATI_ID_SIZE, "%016" PRIx64 "%016" PRIx64, (uint64_t)digest.high64,
+             (uint64_t)digest.low64);
+}
 
 static leat_err hash_file(const char *path, char hash[LEATI_ID_SIZE], uint64_t *size, char *why,
                           size_t why_size)
@@ -137,18 +168,16 @@ static leat_err hash_file(const char *path, char hash[LEATI_ID_SIZE], uint64_t *
         snprintf(why, why_size, "the artifact's bytes cannot be read again: %s", strerror(error));
         return LEAT_EIO;
     }
-    XXH128_hash_t digest = XXH3_128bits_digest(&state);
-    snprintf(hash, LEATI_ID_SIZE, "%016" PRIx64 "%016" PRIx64, (uint64_t)digest.high64,
-             (uint64_t)digest.low64);
+    print_hash(XXH3_128bits_digest(&state), hash);
     return LEAT_OK;
 }
 
-static artifact *oldest_unused(struct leati_store *store)
+static artifact *oldest_unused(struct leati_store *store, int64_t now_ns)
 {
     artifact *oldest = NULL;
     for (size_t i = 0; i < store->count; i++) {
         artifact *item = &store->items[i];
-        if (item->pins == 0 && (!oldest || item->used_ns < oldest->used_ns))
+        if (!has_to_stay(item, now_ns) && (!oldest || item->used_ns < oldest->used_ns))
             oldest = item;
     }
     return oldest;
@@ -157,20 +186,21 @@ static artifact *oldest_unused(struct leati_store *store)
 // Evicts until there is room. Nothing is evicted when that would not do.
 static leat_err make_room(struct leati_store *store, uint64_t size, char *why, size_t why_size)
 {
-    uint64_t pinned = 0;
+    int64_t now_ns = leati_clock_ns();
+    uint64_t staying = 0;
     for (size_t i = 0; i < store->count; i++)
-        pinned += store->items[i].pins ? store->items[i].size : 0;
-    if (size > store->limit || pinned > store->limit - size) {
+        staying += has_to_stay(&store->items[i], now_ns) ? store->items[i].size : 0;
+    if (size > store->limit || staying > store->limit - size) {
         snprintf(why, why_size,
                  "an artifact of %" PRIu64 " bytes does not fit: %" PRIu64 " bytes are in use by"
-                 " jobs that have not ended, and the store takes %" PRIu64
+                 " jobs that have not ended or are being submitted, and the store takes %" PRIu64
                  " (cluster.artifact-store)",
-                 size, pinned, store->limit);
+                 size, staying, store->limit);
         return LEAT_ENOBUFS;
     }
     while (store->total > store->limit - size) {
-        artifact *gone = oldest_unused(store);
-        assert(gone); // or all that is there would be pinned, and small enough
+        artifact *gone = oldest_unused(store, now_ns);
+        assert(gone); // or all that is there would have to stay, and be small enough
         char path[LEATI_PATH_SIZE];
         path_of(store, gone->hash, path);
         (void)unlink(path);
@@ -185,7 +215,7 @@ static leat_err put_locked(struct leati_store *store, const char *hash, uint64_t
 {
     artifact *there = find(store, hash);
     if (there) {
-        there->used_ns = leati_clock_ns();
+        lease(there);
         return LEAT_OK;
     }
     leat_err err = make_room(store, size, why, why_size);
@@ -203,8 +233,9 @@ static leat_err put_locked(struct leati_store *store, const char *hash, uint64_t
         return LEAT_EIO;
     }
     artifact *item = &store->items[store->count++];
-    *item = (artifact){.size = size, .used_ns = leati_clock_ns()};
+    *item = (artifact){.size = size};
     memcpy(item->hash, hash, HASH_DIGITS);
+    lease(item);
     store->total += size;
     return LEAT_OK;
 }
@@ -245,7 +276,9 @@ static leat_err pin_file(struct leati_store *store, const leati_msg_file *file, 
     artifact *found =
         is_hash(file->hash.data, file->hash.size) ? find(store, file->hash.data) : NULL;
     if (!found) {
-        snprintf(why, why_size, "the file \"%.*s\" (%.*s) has not been uploaded",
+        snprintf(why, why_size,
+                 "the file \"%.*s\" (%.*s) is not in the store: it has not been sent, or has made"
+                 " room for those of other jobs since (cluster.artifact-store)",
                  (int)file->name.size, file->name.data, (int)file->hash.size, file->hash.data);
         return LEAT_ENOENT;
     }
@@ -284,6 +317,21 @@ static void unpin_first(struct leati_store *store, const leati_msg_job *job, uin
     }
 }
 
+// The job that they were for is there; when it has ended they may go.
+static void end_leases(struct leati_store *store, const leati_msg_job *job)
+{
+    for (uint64_t i = 0; i < file_count(job); i++) {
+        artifact *found = find(store, file_at(job, i)->hash.data);
+        if (found)
+            found->leased_ns = 0;
+    }
+    char graph[LEATI_ID_SIZE];
+    print_hash(XXH3_128bits(job->graph.data, job->graph.size), graph);
+    artifact *found = find(store, graph);
+    if (found)
+        found->leased_ns = 0;
+}
+
 leat_err leati_store_pin(struct leati_store *store, const leati_msg_job *job, char *why,
                          size_t why_size)
 {
@@ -295,6 +343,8 @@ leat_err leati_store_pin(struct leati_store *store, const leati_msg_job *job, ch
         pinned++;
     if (err != LEAT_OK)
         unpin_first(store, job, pinned);
+    else
+        end_leases(store, job);
     pthread_mutex_unlock(&store->lock);
     return err;
 }

@@ -68,6 +68,18 @@ Test(artifacts, are_known_by_the_hash_of_their_bytes)
     boss_stop(&b);
 }
 
+// A job with that file, which ends at once: it waits no more for whoever has sent it.
+static void run_with(boss *b, char *hash)
+{
+    submission s;
+    char id[LEATI_ID_SIZE];
+    simple_submission(&s, 1);
+    s.job.job_file = (leati_msg_file){leati_text("a.so"), leati_text(hash), SIZE, false};
+    submit(b, &s, false, id);
+    cancel(b, id);
+    free(s.graph);
+}
+
 Test(artifacts, those_used_longest_ago_go_when_room_is_needed)
 {
     boss b;
@@ -75,12 +87,39 @@ Test(artifacts, those_used_longest_ago_go_when_room_is_needed)
     boss_init(&b);
     boss_set(&b, LEATI_CONFIG_ARTIFACT_STORE, 3 * SIZE);
     boss_start(&b);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         cr_expect(put_filled(&b, i, hash[i]) == LEAT_OK);
+        run_with(&b, hash[i]);
+    }
     cr_expect(is_there(&b, hash[0])); // which is a use
     cr_expect(put_filled(&b, 3, hash[3]) == LEAT_OK);
     cr_expect(!is_there(&b, hash[1]));
     cr_expect(is_there(&b, hash[0]) && is_there(&b, hash[2]) && is_there(&b, hash[3]));
+    boss_stop(&b);
+}
+
+Test(artifacts, that_were_just_sent_or_asked_for_wait_for_their_job)
+{
+    boss b;
+    char hash[3][LEATI_ID_SIZE], path[128], why[300] = "";
+    static const char data[SIZE];
+    boss_init(&b);
+    boss_set(&b, LEATI_CONFIG_ARTIFACT_STORE, 2 * SIZE);
+    boss_start(&b);
+    cr_expect(put_filled(&b, 1, hash[0]) == LEAT_OK);
+    cr_expect(put_filled(&b, 2, hash[1]) == LEAT_OK);
+    hash_of(data, SIZE, hash[2]);
+    write_upload(&b, data, SIZE, path);
+    cr_expect(leati_artifact_put(b.manager, hash[2], path, why, sizeof why) == LEAT_ENOBUFS);
+    cr_expect(strstr(why, "80000 bytes are in use by jobs that have not ended or are being "
+                          "submitted, and the store takes 80000 (cluster.artifact-store)"),
+              "\"%s\"", why);
+    // Both have had their job; then one is asked for, for another one.
+    run_with(&b, hash[0]);
+    run_with(&b, hash[1]);
+    cr_expect(is_there(&b, hash[0]));
+    cr_expect(put_filled(&b, 0, hash[2]) == LEAT_OK);
+    cr_expect(!is_there(&b, hash[1]) && is_there(&b, hash[0]));
     boss_stop(&b);
 }
 
@@ -100,7 +139,8 @@ Test(artifacts, of_jobs_that_have_not_ended_stay)
     s.job.cached = (leat_list){&cached, 1};
     submit(&b, &s, false, id);
     cr_expect(put_filled(&b, 3, hash[2]) == LEAT_ENOBUFS);
-    cr_expect(is_there(&b, hash[0]) && is_there(&b, hash[1]));
+    run_with(&b, hash[0]); // which is refused when the file is not there
+    run_with(&b, hash[1]);
     cancel(&b, id);
     cr_expect(put_filled(&b, 3, hash[2]) == LEAT_OK);
     cr_expect(is_there(&b, hash[2]));

@@ -19,7 +19,7 @@ Test(submission, a_submission_that_is_wrong_makes_no_job)
     boss_init(&b);
     boss_start(&b);
     simple_submission(&s, 1);
-    expect_not_taken(&b, &s, LEAT_ENOENT, "has not been uploaded");
+    expect_not_taken(&b, &s, LEAT_ENOENT, "is not in the store: it has not been sent");
     put_artifact(&b);
     bad = s;
     bad.job.job_file.size = 4;
