@@ -26,18 +26,33 @@ static leati_exit tell(const char *id, const char *state, const leati_options *o
     return (leati_exit)leati_print_and_check(text);
 }
 
+// The whole id of what was named by its first digits: what is printed serves later as well.
+static leati_exit find_job(leati_remote *remote, const char *named, char id[LEATI_CLIENT_ID_SIZE])
+{
+    const leati_client_module *c = remote->api;
+    char path[LEATI_REMOTE_PATH_SIZE];
+    leati_json *job = NULL;
+    leati_exit status = leati_remote_job_path(named, "", path);
+    if (status == LEATI_EXIT_OK)
+        status = leati_remote_get(remote, path, NULL, &job);
+    if (status == LEATI_EXIT_OK)
+        snprintf(id, LEATI_CLIENT_ID_SIZE, "%s", c->text(c->member(job, "id")));
+    c->forget(job);
+    return status;
+}
+
 static leati_exit cancel_job(leati_remote *remote, const leati_options *options)
 {
     const leati_client_module *c = remote->api;
-    char path[LEATI_REMOTE_PATH_SIZE], state[32] = "";
+    char path[LEATI_REMOTE_PATH_SIZE], state[32] = "", id[LEATI_CLIENT_ID_SIZE];
     leati_client_answer answer;
-    leati_exit status = leati_remote_job_path(options->operands[0], "?mode=cancel", path);
+    leati_exit status = find_job(remote, options->operands[0], id);
     if (status != LEATI_EXIT_OK)
         return status;
+    snprintf(path, sizeof path, "/jobs/%s?mode=cancel", id);
     leat_err err = c->call(remote->client, "PATCH", path, 0, &answer);
     if (!err) {
-        snprintf(path, sizeof path, "/jobs/%s/status?wait=%d&not=CANCELLING", options->operands[0],
-                 PATIENCE_MS);
+        snprintf(path, sizeof path, "/jobs/%s/status?wait=%d&not=CANCELLING", id, PATIENCE_MS);
         err = c->call(remote->client, "GET", path, PATIENCE_MS, &answer);
     }
     if (err)
@@ -45,7 +60,7 @@ static leati_exit cancel_job(leati_remote *remote, const leati_options *options)
     leati_json *json = c->parse(answer.body, answer.size);
     snprintf(state, sizeof state, "%.30s", c->text(c->member(json, "state")));
     c->forget(json);
-    return tell(options->operands[0], state, options);
+    return tell(id, state, options);
 }
 
 static leati_exit cancel_with(const leati_options *options)

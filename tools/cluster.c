@@ -236,6 +236,13 @@ static leati_exit show_status(const leati_local *local, const leati_options *opt
             leati_complain(NULL, "cluster \"%s\" is not running", local->name);
             return LEATI_EXIT_REFUSED;
         }
+        if (local->damaged || !leati_process_lives(local->manager)) {
+            leati_complain(NULL,
+                           "cluster \"%s\" is not running: its job manager is gone; `leat "
+                           "cluster start` cleans up and starts it again",
+                           local->name);
+            return LEATI_EXIT_REFUSED;
+        }
         whose.cluster = local->name; // and not what LEAT_JOBMANAGER says
     }
     leati_exit status = leati_remote_open(&remote, &whose);

@@ -20,6 +20,8 @@
 #include "tools/style.h"
 
 enum { PATIENCE_MS = 30000, TICK_MS = 3, LOG_TAIL = 2048, ARGS_FIXED = 32 };
+// Of a job manager that is to say that it is there.
+enum { ANSWER_MS = 2000 };
 
 typedef struct starting {
     leati_local *local;
@@ -132,7 +134,7 @@ static int set_files(const starting *s, posix_spawn_file_actions_t *files)
     int error = posix_spawn_file_actions_addopen(files, 0, "/dev/null", O_RDONLY, 0);
     if (!error)
         error =
-            posix_spawn_file_actions_addopen(files, 1, s->log, O_WRONLY | O_CREAT | O_APPEND, 0644);
+            posix_spawn_file_actions_addopen(files, 1, s->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
     if (!error)
         error = posix_spawn_file_actions_adddup2(files, 1, 2);
     // Whatever else is open here, a pipe of a script say, is not for a daemon to keep open.
@@ -289,10 +291,40 @@ static leati_exit tell(const starting *s, bool already)
     return (leati_exit)leati_print_and_check(text);
 }
 
+// A process is not yet a cluster that takes jobs.
+static bool answers(const starting *s)
+{
+    const leati_client_module *c = s->client;
+    const leati_local *l = s->local;
+    const leati_auth_files auth = leati_local_auth(l, s->options);
+    leati_client *client = NULL;
+    leati_client_answer answer;
+    char why[300];
+    leat_err err = c->open(l->rest, &client, why, sizeof why);
+    if (err == LEAT_OK) {
+        c->hurry(client, ANSWER_MS);
+        err = c->secure(client, &auth);
+        if (err == LEAT_OK)
+            err = c->call(client, "GET", "/overview", 0, &answer);
+        snprintf(why, sizeof why, "%s", c->why(client));
+        c->close(&client);
+    }
+    // Whoever refuses has answered.
+    if (err != LEAT_EIO && err != LEAT_ENOMEM)
+        return true;
+    leati_complain(NULL,
+                   "cluster \"%s\" is running, but its job manager (process %" PRId64
+                   ") does not answer: %s; `leat cluster stop` ends it",
+                   l->name, l->manager.pid, why);
+    return false;
+}
+
 // Fine when it is what is wanted; what is not said is not wanted otherwise.
 static leati_exit meet_running(const starting *s, bool slots_given)
 {
     const leati_local *l = s->local;
+    if (!answers(s))
+        return LEATI_EXIT_FAILED;
     bool same = (s->options->task_managers < 0 || s->task_managers == l->task_managers) &&
                 (!slots_given || s->slots == l->slots);
     if (same)
@@ -308,12 +340,16 @@ static leati_exit meet_running(const starting *s, bool slots_given)
 static leati_exit clean_stale(starting *s)
 {
     size_t ended = 0;
+    char left[80] = "";
     leati_exit status = leati_cluster_clean(s->local, &ended);
+    if (ended == 1)
+        snprintf(left, sizeof left, ", and its task manager is ended");
+    else if (ended)
+        snprintf(left, sizeof left, ", and its %zu task managers are ended", ended);
     if (status == LEATI_EXIT_OK)
         leati_complain(NULL,
-                       "the last job manager of cluster \"%s\" had died; its files are removed, "
-                       "and %zu task manager%s of it ended",
-                       s->local->name, ended, ended == 1 ? " is" : "s are");
+                       "the last job manager of cluster \"%s\" had died; its files are removed%s",
+                       s->local->name, left);
     return status;
 }
 

@@ -43,7 +43,7 @@ static void log_line(void *user, leat_log_level level, const char *text)
 // What libraries and job functions print by themselves goes to the log as well.
 static bool redirect_to(const char *path)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0) {
         leati_complain(NULL, "--log-file %s: %s", path, strerror(errno));
         if (fd >= 0)

@@ -56,7 +56,10 @@ static leati_exit choose(leati_local *local, const leati_options *options)
     local->name = name;
     const char *place = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
     int size = -1;
-    // XDG says that relative names are to be passed over.
+    // XDG says that relative names are to be passed over; whoever has set one will look there.
+    if (place && *place && place[0] != '/')
+        leati_complain(NULL, "XDG_STATE_HOME is passed over: \"%s\" is not an absolute path",
+                       place);
     if (place && place[0] == '/')
         size = asprintf(&local->folder, "%s/leat/%s", place, name);
     else if (home && home[0] == '/')

@@ -10,7 +10,7 @@
 #include "tools/table.h"
 
 // Names are asked for in groups, as a path cannot be arbitrarily long.
-enum { QUERY_MAX = 2000 };
+enum { QUERY_MAX = 2000, NAME_SIZE = 400 };
 
 typedef struct reading {
     leati_remote *remote;
@@ -62,6 +62,41 @@ static void take(reading *r, const leati_json *metric)
     leati_strbuf_fini(&value);
 }
 
+static bool has_metric(const reading *r, const leati_json *metrics, const char *name)
+{
+    const leati_client_module *c = r->remote->api;
+    for (size_t i = 0; i < c->count(metrics); i++)
+        if (!strcmp(c->text(c->member(c->item(metrics, i), "id")), name))
+            return true;
+    return false;
+}
+
+// The next one of "a,b,c"; false at the end.
+static bool next_name(const char **at, char *name, size_t room)
+{
+    if (!**at)
+        return false;
+    size_t size = strcspn(*at, ",");
+    snprintf(name, room, "%.*s", (int)size, *at);
+    *at += size + ((*at)[size] == ',');
+    return true;
+}
+
+// Whether all that was asked for is there.
+static leati_exit check_names(const reading *r, const leati_json *metrics)
+{
+    leati_exit status = LEATI_EXIT_OK;
+    char name[NAME_SIZE];
+    for (const char *at = r->options->get; next_name(&at, name, sizeof name);) {
+        if (has_metric(r, metrics, name))
+            continue;
+        leati_complain(NULL, "--get: job %s has no metric \"%s\"; `leat metrics %s` shows all",
+                       r->options->operands[0], name, r->options->operands[0]);
+        status = LEATI_EXIT_FAILED;
+    }
+    return status;
+}
+
 // One group: "a,b,c", escaped.
 static leati_exit read_values(reading *r, const char *names)
 {
@@ -77,6 +112,8 @@ static leati_exit read_values(reading *r, const char *names)
     const leati_client_module *c = r->remote->api;
     for (size_t i = 0; i < c->count(json); i++)
         take(r, c->item(json, i));
+    if (status == LEATI_EXIT_OK && r->options->get)
+        status = check_names(r, json);
     c->forget(json);
     leati_strbuf_fini(&below);
     return status;
@@ -117,13 +154,10 @@ static leati_exit read_named(reading *r)
 {
     leati_strbuf names;
     leati_strbuf_init(&names, NULL);
-    for (const char *at = r->options->get; *at;) {
-        size_t size = strcspn(at, ",");
-        char name[400];
-        snprintf(name, sizeof name, "%.*s", (int)size, at);
+    char name[NAME_SIZE];
+    for (const char *at = r->options->get; next_name(&at, name, sizeof name);) {
         leati_strbuf_puts(&names, names.size ? "," : "");
         put_escaped(&names, name);
-        at += size + (at[size] == ',');
     }
     return read_group(r, &names);
 }
@@ -190,7 +224,7 @@ const leati_verb leati_verb_metrics = {
     .exits =
         (const leati_entry[]){
             {"0", "they are written"},
-            {"1", "there is no such job, or no job manager answers"},
+            {"1", "there is no such job or metric, or no job manager answers"},
             {"2", "the command line is wrong"},
             {NULL, NULL},
         },

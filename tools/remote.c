@@ -145,13 +145,16 @@ static leati_exit show(const leati_remote_verb *how, leati_remote *remote,
     leati_client_answer answer;
     leati_json *json = NULL;
     leati_exit status = leati_remote_get(remote, path, &answer, &json);
-    if (status == LEATI_EXIT_OK && options->json) {
+    if (status == LEATI_EXIT_OK && options->json && !how->show_json) {
         status = leati_remote_print(&answer);
     } else if (status == LEATI_EXIT_OK) {
         leati_strbuf text;
         leati_strbuf_init(&text, NULL);
-        how->show(&text, remote, options, json);
-        status = (leati_exit)leati_print_and_check(leati_strbuf_text(&text));
+        (options->json ? how->show_json : how->show)(&text, remote, options, json);
+        if (text.failed)
+            leati_complain(NULL, "%s", leat_err_message(LEAT_ENOMEM));
+        status = text.failed ? LEATI_EXIT_FAILED
+                             : (leati_exit)leati_print_and_check(leati_strbuf_text(&text));
         leati_strbuf_fini(&text);
     }
     remote->api->forget(json);

@@ -35,12 +35,15 @@ leati_exit leati_remote_job_path(const char *id, const char *below, char *path);
 // --- whole verbs ---
 
 // A verb that GETs one page of a job, or (`of_job` false) of the cluster, and shows it: as it came
-// with --json, else by `show`. Parses the options, prints help.
+// with --json (or by `show_json`), else by `show`. Parses the options, prints help.
 typedef struct leati_remote_verb {
     const char *below; // behind the job's id, or the page
     bool of_job;
     void (*show)(leati_strbuf *to, const leati_remote *remote, const leati_options *options,
                  const leati_json *json);
+    // NULL: as it came.
+    void (*show_json)(leati_strbuf *to, const leati_remote *remote, const leati_options *options,
+                      const leati_json *json);
 } leati_remote_verb;
 int leati_remote_run(const leati_remote_verb *how, const leati_verb *verb, int argc, char **argv);
 // Prints a JSON answer and a line break.

@@ -93,8 +93,11 @@ kill -KILL "$(state .pid)"
 wait_until gone "$(head -n 1 <<<"$left")"
 leat_run list
 claim 'a dead job manager is told' refused 1 'is gone' 'leat cluster start'
+leat_run cluster status
+claim 'to status it is no cluster' refused 3 '"default" is not running' 'leat cluster start'
 leat_run cluster start -w 1
-claim 'start cleans up after it' err_has 'had died'
+claim 'start cleans up after it' grep -qE \
+    'had died; its files are removed(, and its (2 task managers are|task manager is) ended)?$' "$work/err"
 claim 'and starts a new one' out_has 'is running at 127.0.0.1:'
 # shellcheck disable=SC2086 # a process each
 claim 'the old processes are gone' gone $left
@@ -110,11 +113,16 @@ claim 'its task managers are gone' gone $left
 leat_run cluster start -w 1
 left=$(processes)
 kill -STOP "$(state .pid)"
+leat_run cluster start -w 1
+claim 'one that does not answer is not taken for one that runs' refused 1 'does not answer' 'leat cluster stop'
 leat_run cluster stop
 claim 'one that was stopped by a signal is ended' ended_with 0
 # shellcheck disable=SC2086 # a process each
 claim 'with all it has' gone $left
 claim 'only logs are left' test -z "$(find "$folder" -mindepth 1 ! -name '*.log*')"
+claim 'which nobody else may read' test -z "$(find "$folder" -mindepth 1 -perm /077)"
+HOME=$work XDG_STATE_HOME=relative leat_run cluster status
+claim 'a relative XDG_STATE_HOME is passed over aloud' refused 3 'XDG_STATE_HOME' '"relative" is not an absolute path'
 
 # Two starts at once are one start.
 "$leat" cluster start -w 1 >"$work/one" 2>&1 &
