@@ -102,10 +102,21 @@ static void allow(leati_request *request, const char *method)
     snprintf(request->allow + size, sizeof request->allow - size, "%s%s", size ? ", " : "", both);
 }
 
+// The path ends there once it is decoded, and would be another one.
+static bool has_nul(const char *target)
+{
+    const char *nul = strstr(target, "%00");
+    return nul && (size_t)(nul - target) < strcspn(target, "?");
+}
+
 const leati_route *leati_rest_route(leati_request *request, const char *method, const char *url)
 {
     char *parts[LEATI_REST_PARTS];
     int count;
+    if (has_nul(request->target)) {
+        leati_rest_error(request, MHD_HTTP_BAD_REQUEST, "the path has a NUL in it");
+        return NULL;
+    }
     request->path = leati_strdup(request->manager->allocator, url);
     if (!request->path) {
         leati_rest_error(request, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory");
