@@ -169,6 +169,22 @@ static leat_err open_auth(leati_manager *manager, char *why, size_t why_size)
     return err;
 }
 
+// A sign of life that comes late must not count as death.
+static leat_err check_times(const leati_manager *manager, char *why, size_t why_size)
+{
+    int64_t interval_ms = leati_setting(manager, LEATI_CONFIG_HEARTBEAT_INTERVAL);
+    int64_t timeout_ms = leati_setting(manager, LEATI_CONFIG_HEARTBEAT_TIMEOUT);
+    if (interval_ms * 2 <= timeout_ms)
+        return LEAT_OK;
+    char interval[64], timeout[64];
+    leati_config_print(LEATI_CONFIG_HEARTBEAT_INTERVAL, interval_ms, interval, sizeof interval);
+    leati_config_print(LEATI_CONFIG_HEARTBEAT_TIMEOUT, timeout_ms, timeout, sizeof timeout);
+    snprintf(why, why_size,
+             "cluster.heartbeat-interval (%s) is more than half of cluster.heartbeat-timeout (%s)",
+             interval, timeout);
+    return LEAT_EINVAL;
+}
+
 leat_err leati_manager_open(const leati_manager_options *options, leati_manager **manager,
                             char *why, size_t why_size)
 {
@@ -178,6 +194,8 @@ leat_err leati_manager_open(const leati_manager_options *options, leati_manager 
         return LEAT_ENOMEM;
     }
     leat_err err = init(made, options, why, why_size);
+    if (err == LEAT_OK)
+        err = check_times(made, why, why_size);
     if (err == LEAT_OK)
         err = open_auth(made, why, why_size);
     if (err == LEAT_OK)

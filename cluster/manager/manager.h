@@ -168,6 +168,7 @@ typedef struct leati_manager {
     bool scheduling, schedule_again;
     bool stop_wanted;
     int64_t next_beat_ns, checked_ns;
+    int64_t away_ns, back_ns; // how long this process was stopped the last time, and until when
     int kick_fd, lock_fd;
     bool folder_made;       // was not there before
     char state_folder[448]; // options.folder

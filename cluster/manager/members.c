@@ -17,6 +17,40 @@ static void put(char *to, size_t size, const leat_str *text)
     leati_text_clean(to);
 }
 
+// --- this process itself ---
+
+// When this process was stopped itself, it has not looked, and what was sent to it is still to be
+// read: silence counts from now on. Others, who have heard nothing, may give it up all the same.
+static void notice_absence(leati_manager *manager, int64_t now_ns)
+{
+    int64_t interval_ns = leati_setting(manager, LEATI_CONFIG_HEARTBEAT_INTERVAL) * MS;
+    int64_t timeout_ns = leati_setting(manager, LEATI_CONFIG_HEARTBEAT_TIMEOUT) * MS;
+    int64_t away_ns = now_ns - manager->checked_ns;
+    if (!manager->checked_ns || away_ns <= interval_ns + timeout_ns / 2)
+        return;
+    for (leati_member *member = manager->members; member; member = member->next)
+        member->heard_ns = now_ns;
+    manager->checked_ns = manager->back_ns = now_ns;
+    manager->away_ns = away_ns;
+    leati_manager_log(manager, LEAT_LOG_WARN,
+                      "the job manager itself was away for %.2g s: it was stopped, or got no"
+                      " processor",
+                      (double)away_ns / 1e9);
+}
+
+// Who is lost soon after that was probably not at fault.
+static void add_absence(leati_manager *manager, char *text, size_t size)
+{
+    int64_t now_ns = leati_clock_ns();
+    notice_absence(manager, now_ns);
+    int64_t timeout_ns = leati_setting(manager, LEATI_CONFIG_HEARTBEAT_TIMEOUT) * MS;
+    if (!manager->away_ns || now_ns - manager->back_ns > timeout_ns)
+        return;
+    size_t used = strlen(text);
+    snprintf(text + used, size - used, "; the job manager itself was away for %.2g s",
+             (double)manager->away_ns / 1e9);
+}
+
 // --- registration ---
 
 static leati_member *find_member(leati_manager *manager, const char *id)
@@ -112,6 +146,7 @@ static leat_err register_member(leati_peer *peer, const leati_msg_register *said
         char text[240];
         snprintf(text, sizeof text,
                  "%s was lost: it has given its connection up, and registers anew", before->name);
+        add_absence(manager, text, sizeof text);
         leati_member_lose(manager, before, text);
     }
     leat_err err = answer_register(manager, peer, "");
@@ -385,6 +420,8 @@ static void on_closed(leati_rpc *rpc, void *user, leat_err err, const char *why)
             snprintf(text, sizeof text, "%s %s", member->name, death);
         else
             snprintf(text, sizeof text, "%s was lost: %s", member->name, why);
+        if (!member->crash[0] && !died)
+            add_absence(manager, text, sizeof text);
         leati_member_lose(manager, member, text);
     }
     peer->dead = true;
@@ -456,6 +493,7 @@ static int64_t give_up_silent(leati_manager *manager, int64_t now_ns)
             char text[LEATI_REASON_SIZE];
             snprintf(text, sizeof text, "%s was lost: it has not been heard of for %.3g s",
                      member->name, (double)(now_ns - member->heard_ns) / 1e9);
+            add_absence(manager, text, sizeof text);
             leati_member_lose(manager, member, text);
         } else if (lost_ns < next_ns) {
             next_ns = lost_ns;
@@ -467,22 +505,11 @@ static int64_t give_up_silent(leati_manager *manager, int64_t now_ns)
     return next_ns;
 }
 
-// When this process was stopped itself, it has not looked, and what was sent to it is still to be
-// read: silence counts from now on.
-static void forgive(leati_manager *manager, int64_t now_ns, int64_t interval_ns)
-{
-    int64_t away_ns = now_ns - manager->checked_ns;
-    int64_t timeout_ns = leati_setting(manager, LEATI_CONFIG_HEARTBEAT_TIMEOUT) * MS;
-    if (manager->checked_ns && away_ns > interval_ns + timeout_ns / 2)
-        for (leati_member *member = manager->members; member; member = member->next)
-            member->heard_ns = now_ns;
-    manager->checked_ns = now_ns;
-}
-
 int64_t leati_members_check(leati_manager *manager, int64_t now_ns)
 {
     int64_t interval_ns = leati_setting(manager, LEATI_CONFIG_HEARTBEAT_INTERVAL) * MS;
-    forgive(manager, now_ns, interval_ns);
+    notice_absence(manager, now_ns);
+    manager->checked_ns = now_ns;
     if (now_ns >= manager->next_beat_ns) {
         send_heartbeats(manager, now_ns);
         manager->next_beat_ns = now_ns + interval_ns;

@@ -563,6 +563,41 @@ Test(manager, questions_and_answers_are_passed_on)
     boss_stop(&p.b);
 }
 
+// --- times ---
+
+Test(manager, refuses_heartbeats_too_rare_for_their_timeout)
+{
+    boss b;
+    char why[300] = "";
+    boss_init(&b);
+    boss_set(&b, LEATI_CONFIG_HEARTBEAT_INTERVAL, 2501); // of 5000
+    cr_expect(leati_manager_open(&b.options, &b.manager, why, sizeof why) == LEAT_EINVAL);
+    cr_expect_str_eq(why, "cluster.heartbeat-interval (2501 ms) is more than half of "
+                          "cluster.heartbeat-timeout (5 s)");
+    boss_set(&b, LEATI_CONFIG_HEARTBEAT_INTERVAL, 2500);
+    boss_start(&b);
+    boss_stop(&b);
+}
+
+Test(manager, tells_of_its_own_absence_when_it_loses_a_task_manager_after_it)
+{
+    pair p;
+    char got[LEATI_REASON_SIZE];
+    pair_start(&p);
+    pthread_mutex_lock(&p.b.manager->lock);
+    while (p.b.manager->checked_ns == 0) // its thread has not looked yet
+        pthread_cond_wait(&p.b.manager->changed, &p.b.manager->lock);
+    p.b.manager->checked_ns -= INT64_C(20000000000);
+    pthread_mutex_unlock(&p.b.manager->lock);
+    fake_stop(&p.one);
+    wait_phase(&p.b, p.id, LEATI_PHASE_FAILING);
+    failure_of(&p.b, p.id, 0, got);
+    cr_expect(strstr(got, "taskmanager 1 (host, pid 4701) was lost: ") == got, "%s", got);
+    cr_expect(strstr(got, "; the job manager itself was away for 2") != NULL, "%s", got);
+    fake_stop(&p.two);
+    boss_stop(&p.b);
+}
+
 // --- the end ---
 
 Test(manager, its_end_cancels_all_jobs)
