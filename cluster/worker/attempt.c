@@ -48,12 +48,17 @@ void leati_attempts_drop(leati_taskmanager *tm)
     pthread_mutex_unlock(&tm->lock);
 }
 
-static void say_end(const leati_msg_deploy *deploy, char *why, size_t why_size)
+leat_str leati_deploy_self(const leati_msg_deploy *deploy)
 {
     const leati_msg_process *all = deploy->processes.items;
-    leat_str name = LEAT_STR_LITERAL("the task manager");
     if (deploy->self < deploy->processes.count && all[deploy->self].name.size)
-        name = all[deploy->self].name;
+        return all[deploy->self].name;
+    return LEAT_STR_LITERAL("the task manager");
+}
+
+static void say_end(const leati_msg_deploy *deploy, char *why, size_t why_size)
+{
+    leat_str name = leati_deploy_self(deploy);
     snprintf(why, why_size, "%.*s was told to end", (int)name.size, name.data);
 }
 
@@ -208,6 +213,7 @@ static void send_over(leati_attempt *a)
     leati_msg_over message = {.attempt = a->id, .finished = a->finished};
     uint8_t *bytes = NULL;
     size_t size = 0;
+    leati_attempt_log_dropped(a);
     if (a->job) {
         leati_report_send(a, a->job, true);
         if (leati_job_accumulators_encode(a->job, &bytes, &size) == LEAT_OK)

@@ -103,14 +103,20 @@ static leat_err make_env(leati_attempt *a, char *why, size_t why_size)
     return err ? refuse(why, why_size, err) : LEAT_OK;
 }
 
-static leat_err tell_faults(leati_attempt *a, leat_err err, char *why, size_t why_size)
+// The job function has run well where the job was submitted: it is told where it has not.
+static leat_err tell_faults(leati_attempt *a, leat_err err, const char *what, char *why,
+                            size_t why_size)
 {
     leati_strbuf text;
     leati_strbuf_init(&text, a->allocator);
+    leat_str name = leati_deploy_self(a->deploy);
+    leati_strbuf_printf(&text, "%s on %.*s: ", what, (int)name.size, name.data);
     size_t count = leat_env_fault_count(a->env);
     for (size_t i = 0; i < count; i++)
         leati_strbuf_printf(&text, "%s%s", i ? "; " : "", leat_env_fault(a->env, i));
-    snprintf(why, why_size, "%s", text.size ? text.data : leat_err_message(err));
+    if (count == 0)
+        leati_strbuf_printf(&text, "%s", leat_err_message(err));
+    snprintf(why, why_size, "%s", text.failed ? leat_err_message(err) : leati_strbuf_text(&text));
     leati_strbuf_fini(&text);
     return err;
 }
@@ -122,7 +128,7 @@ static leat_err compare(leati_attempt *a, char *why, size_t why_size)
     leati_job_graph *built;
     leat_err err = leati_job_graph_create(a->env, &built);
     if (err)
-        return tell_faults(a, err, why, why_size);
+        return tell_faults(a, err, "the job function", why, why_size);
     leat_str digest = a->deploy->job.digest;
     bool same = strlen(built->digest) == digest.size &&
                 memcmp(built->digest, digest.data, digest.size) == 0;
@@ -152,7 +158,7 @@ static leat_err build(leati_attempt *a, char *why, size_t why_size)
     a->loaded.file.main(a->env, (int)job->args.count + 1, a->argv);
     leat_env_set_name(a->env, name);
     err = leat_env_check(a->env);
-    return err ? tell_faults(a, err, why, why_size) : compare(a, why, why_size);
+    return err ? tell_faults(a, err, "the job function", why, why_size) : compare(a, why, why_size);
 }
 
 // --- starting ---
@@ -195,7 +201,7 @@ static leat_err start_placed(leati_attempt *a, char *why, size_t why_size)
     leat_job *job;
     leat_err err = leati_start_placed(a->tm->runtime, a->env, &placement, &job);
     if (err)
-        return tell_faults(a, err, why, why_size);
+        return tell_faults(a, err, "the start", why, why_size);
     pthread_mutex_lock(&a->lock);
     a->job = job;
     if (a->cancelled) {

@@ -113,17 +113,32 @@ static void send_line(leati_attempt *a, leat_log_level level, const char *line)
     leati_taskmanager_log(a->tm, level, "%s", line);
 }
 
+static void send_dropped(leati_attempt *a, uint32_t dropped)
+{
+    char text[80];
+    snprintf(text, sizeof text, "%u line%s of the log %s dropped: more than %d in a second",
+             (unsigned)dropped, dropped == 1 ? "" : "s", dropped == 1 ? "was" : "were",
+             (int)LOG_MOST);
+    send_line(a, LEAT_LOG_WARN, text);
+}
+
+void leati_attempt_log_dropped(leati_attempt *a)
+{
+    pthread_mutex_lock(&a->out_lock);
+    uint32_t dropped = a->log_dropped;
+    a->log_dropped = 0;
+    pthread_mutex_unlock(&a->out_lock);
+    if (dropped)
+        send_dropped(a, dropped);
+}
+
 void leati_attempt_log(void *user, leat_log_level level, const char *line)
 {
     leati_attempt *a = user;
     uint32_t dropped;
     if (!may_log(a, &dropped))
         return;
-    if (dropped) {
-        char text[80];
-        snprintf(text, sizeof text, "%u lines of the log were dropped: more than %d in a second",
-                 (unsigned)dropped, (int)LOG_MOST);
-        send_line(a, LEAT_LOG_WARN, text);
-    }
+    if (dropped)
+        send_dropped(a, dropped);
     send_line(a, level, line);
 }

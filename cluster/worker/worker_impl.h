@@ -174,6 +174,8 @@ void leati_attempts_end(leati_taskmanager *tm, bool tell);
 // Joins and frees those whose threads have ended; gives the number of those that are left. Main
 // thread.
 uint32_t leati_attempts_reap(leati_taskmanager *tm);
+// What the job manager calls this process.
+leat_str leati_deploy_self(const leati_msg_deploy *deploy);
 void leati_attempt_send_failed(leati_attempt *attempt, leat_err err, const char *text,
                                uint32_t vertex, uint32_t subtask);
 
@@ -201,6 +203,8 @@ void leati_attempt_stop_output(leati_attempt *attempt);
 
 int leati_attempt_print(void *user, int fd, const char *data, size_t size);
 void leati_attempt_log(void *user, leat_log_level level, const char *line);
+// Tells of lines that were dropped and that no later line has told of.
+void leati_attempt_log_dropped(leati_attempt *attempt);
 // TAKEN.
 void leati_attempt_taken(leati_attempt *attempt, uint64_t offset);
 

@@ -195,6 +195,35 @@ Test(worker, brings_libraries_and_cached_files_along)
     finish();
 }
 
+// What a job writes to its cached files stays in that job.
+Test(worker, gives_each_job_its_own_cached_files)
+{
+    start(1, NULL);
+    char path[128], copy[256], text[8];
+    snprintf(path, sizeof path, "%s/table", f.folder);
+    FILE *file = fopen(path, "w");
+    cr_assert(file && fputs("first\n", file) >= 0 && fclose(file) == 0);
+    for (int i = 0; i < 3; i++) {
+        if (i > 0)
+            job_fini(&j);
+        job_init(&f, &j, leati_many_main, "many.so", ARGS("sum", "10", "0"), 1);
+        j.cached[0] = bring(&f, "table", path, 0);
+        j.message.cached = (leat_list){j.cached, 1};
+        uint64_t attempt = deploy(&f, &j, 1);
+        cr_expect(wait_over(&f, attempt));
+        snprintf(copy, sizeof copy, "%s/1/attempts/%016llx/files/table", f.folder,
+                 (unsigned long long)attempt);
+        file = fopen(copy, "r");
+        cr_assert(file && fgets(text, sizeof text, file) && fclose(file) == 0);
+        cr_expect_str_eq(text, "first\n");
+        cr_assert(chmod(copy, 0644) == 0);
+        file = fopen(copy, "r+");
+        cr_assert(file && fputs("other", file) >= 0 && fclose(file) == 0);
+        conclude(&f, attempt, true);
+    }
+    finish();
+}
+
 Test(worker, refuses_another_library_of_the_same_name_while_one_is_loaded)
 {
     start(1, NULL);
@@ -254,9 +283,36 @@ Test(worker, tells_the_faults_of_a_job_function)
     start(1, NULL);
     job_init(&f, &j, leati_many_main, "many.so", ARGS("build", "fail"), 1);
     uint64_t attempt = deploy(&f, &j, 1);
-    cr_expect(failed_with(attempt, LEAT_EINVAL, "no such job: \"build\""));
+    char text[400];
+    // The name is the one that DEPLOY has.
+    snprintf(text, sizeof text, "the job function on %.*s: no such job: \"build\"",
+             (int)f.who[0]->host.size, f.who[0]->host.data);
+    cr_expect(failed_with(attempt, LEAT_EINVAL, text));
     cr_expect(!wait_over(&f, attempt));
     conclude(&f, attempt, false);
+    finish();
+}
+
+Test(worker, tells_how_many_lines_of_the_log_it_has_dropped)
+{
+    enum { LINES = 3000 };
+    start(1, NULL);
+    job_init(&f, &j, leati_many_main, "many.so", ARGS("chat", "3000"), 1);
+    uint64_t attempt = deploy(&f, &j, 1);
+    cr_expect(wait_over(&f, attempt));
+    unsigned shown = 0, dropped = 0;
+    for (said *s; (s = look_said(&f, LEATI_MESSAGE_LOG, attempt)); free_said(s)) {
+        const leati_msg_log *log = s->record;
+        char line[400];
+        snprintf(line, sizeof line, "%.*s", (int)log->line.size, log->line.data);
+        shown += strstr(line, "chatter") != NULL;
+        if (strstr(line, "dropped: more than 200 in a second"))
+            dropped += (unsigned)strtoul(line, NULL, 10);
+    }
+    // Lines of the runtime are dropped as well.
+    cr_expect(dropped > 0 && shown + dropped >= LINES && shown + dropped < LINES + 20, "%u and %u",
+              shown, dropped);
+    conclude(&f, attempt, true);
     finish();
 }
 

@@ -138,6 +138,12 @@ static void slowed(leat_env *env, int64_t microseconds)
     leat_user_data(leat_name(sink, "slow sink"), h);
 }
 
+static int chat(leat_ctx *ctx, const void *in)
+{
+    leat_ctx_log(ctx, LEAT_LOG_WARN, "chatter");
+    return 0;
+}
+
 LEAT_JOB(env, argc, argv)
 {
     const char *mode = argc > 1 ? argv[1] : "", *first = argc > 2 ? argv[2] : "0";
@@ -157,6 +163,8 @@ LEAT_JOB(env, argc, argv)
         slowed(env, atoll(first));
     else if (!strcmp(mode, "stuck"))
         slowed(env, -1);
+    else if (!strcmp(mode, "chat"))
+        leat_sink(leat_sequence(env, 1, atoll(first)), chat);
     else if (!strcmp(mode, "random"))
         leat_discard(leat_name(leat_sequence(env, 0, 10), in_client ? "one" : "other"));
     else if (!strcmp(mode, "build") && in_client)
