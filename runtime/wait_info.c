@@ -156,15 +156,20 @@ static void look_at_edge(const leati_task_input *in, const leati_job_edge *edge,
         .edge = edge, .edges = 1, .open = open, .channels = count, .producer = producer};
 }
 
+// Before it opens it reads its broadcast variables, which come behind the inputs.
+static bool gathers_broadcasts(const leati_task *t)
+{
+    return t->broadcasts &&
+           atomic_load_explicit(&t->stage, memory_order_relaxed) == LEATI_STAGE_OPENING;
+}
+
 static input_look look_at_input(const leati_task *t)
 {
     const leati_job_graph *graph = t->job->graph;
     const leati_task_input *in = &t->input;
     input_look look = {0};
     uint32_t base = 0, first_input = 0;
-    // Before it opens it reads its broadcast variables, which come behind the inputs.
-    if (t->broadcasts &&
-        atomic_load_explicit(&t->stage, memory_order_relaxed) == LEATI_STAGE_OPENING) {
+    if (gathers_broadcasts(t)) {
         in = leati_broadcasts_input(t->broadcasts);
         first_input = t->vertex->ops[0].input_count;
     }
@@ -288,4 +293,7 @@ void leati_job_task_wait(const leat_job *job, uint32_t index, leati_wait *wait)
         else if (!find_input(t, wait))
             find_source((leat_job *)job, t, wait);
     }
+    // It may read at this moment: it waits for the end all the same.
+    if (wait->kind == LEATI_WAIT_NONE && gathers_broadcasts(t) && find_input(t, wait))
+        wait->kind = LEATI_WAIT_INPUT;
 }

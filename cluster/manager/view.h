@@ -34,10 +34,14 @@ leati_member *leati_view_find_member(leati_manager *manager, const char *id);
 void leati_view_slots(const leati_manager *manager, uint32_t *members, uint32_t *total,
                       uint32_t *available);
 
+// The same for a job whose slots have to be in one task manager: what the largest has, and how many
+// are free in the one with the most free.
+void leati_view_largest(const leati_manager *manager, uint32_t *total, uint32_t *available);
+
 // --- view_job.c ---
 
 int64_t leati_view_now_ms(void); // since the epoch
-// "" or "4 slots, 3 are free".
+// "" or "4 slots, 3 are free"; with a loop, what there is in one task manager.
 void leati_view_waiting(const leati_manager *manager, const leati_managed_job *job, char *text,
                         size_t text_size);
 // The members of JOB, without the brackets.

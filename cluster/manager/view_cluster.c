@@ -20,6 +20,18 @@ void leati_view_slots(const leati_manager *manager, uint32_t *members, uint32_t 
     }
 }
 
+void leati_view_largest(const leati_manager *manager, uint32_t *total, uint32_t *available)
+{
+    *total = *available = 0;
+    for (const leati_member *m = manager->members; m; m = m->next) {
+        uint32_t spare = m->slots > m->slots_used ? m->slots - m->slots_used : 0;
+        if (!m->rpc)
+            continue;
+        *total = m->slots > *total ? m->slots : *total;
+        *available = spare > *available ? spare : *available;
+    }
+}
+
 static void put_job_counts(leati_strbuf *out, const leati_manager *manager)
 {
     enum { CREATED, RUNNING, FINISHED, FAILED, CANCELED, COUNT };

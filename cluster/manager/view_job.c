@@ -38,9 +38,19 @@ void leati_view_waiting(const leati_manager *manager, const leati_managed_job *j
     snprintf(text, text_size, "%s", "");
     if (job->phase != LEATI_PHASE_CREATED)
         return;
+    const char *plural = job->slots_needed == 1 ? "" : "s";
+    if (job->one_process) {
+        leati_view_largest(manager, &total, &available);
+        snprintf(text, text_size,
+                 "%" PRIu32
+                 " slot%s in one task manager, as it has a loop; the largest has %" PRIu32
+                 " (at most %" PRIu32 " free in one)",
+                 job->slots_needed, plural, total, available);
+        return;
+    }
     leati_view_slots(manager, &members, &total, &available);
-    snprintf(text, text_size, "%" PRIu32 " slot%s, %" PRIu32 " %s free", job->slots_needed,
-             job->slots_needed == 1 ? "" : "s", available, available == 1 ? "is" : "are");
+    snprintf(text, text_size, "%" PRIu32 " slot%s, %" PRIu32 " %s free", job->slots_needed, plural,
+             available, available == 1 ? "is" : "are");
 }
 
 // The root cause, or "".
@@ -90,7 +100,7 @@ static void put_record_counts(leati_strbuf *out, const leati_managed_job *job)
 
 void leati_view_job(leati_strbuf *out, const leati_manager *manager, const leati_managed_job *job)
 {
-    char waiting[96];
+    char waiting[160];
     leati_view_waiting(manager, job, waiting, sizeof waiting);
     int64_t end_ms = job->ended_ms ? job->ended_ms : leati_view_now_ms();
     leati_put_text(out, "id", job->id);

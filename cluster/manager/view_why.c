@@ -69,6 +69,7 @@ static void fill_task(leati_why_task *to, const leati_manager *manager, const le
         .wait_text = from->wait_text,
         .queued = from->figures.queued,
         .records_per_s = rates.records_in,
+        .records = from->figures.records_in,
     };
 }
 
@@ -102,7 +103,11 @@ static bool fill(inputs *all, const leati_manager *manager, const leati_managed_
     };
     if (job->phase == LEATI_PHASE_CREATED) {
         all->in.slots_needed = job->slots_needed;
-        leati_view_slots(manager, &members, &all->in.slots_total, &all->in.slots_free);
+        all->in.one_process = job->one_process;
+        if (job->one_process)
+            leati_view_largest(manager, &all->in.slots_total, &all->in.slots_free);
+        else
+            leati_view_slots(manager, &members, &all->in.slots_total, &all->in.slots_free);
         all->in.slots_ms = ms_since(job->submitted_ns, now_ns);
     }
     return true;

@@ -105,6 +105,14 @@ static bool waits_in_output(const leati_why_task *t, const leati_vertex *vertex)
     return false;
 }
 
+// Whether the task, which has not opened, waits for a broadcast variable, or reads one just now.
+static bool waits_for_broadcast(const leati_why_task *t, const leati_job_graph *graph,
+                                uint32_t vertex)
+{
+    bool reads = graph->vertices[vertex].ops[0].variable_count > 0;
+    return t->wait == LEATI_WAIT_INPUT || (reads && t->wait == LEATI_WAIT_NONE);
+}
+
 static leati_why_cause own_cause(const leati_why_input *in, const leati_why_task *t,
                                  uint32_t vertex)
 {
@@ -115,9 +123,8 @@ static leati_why_cause own_cause(const leati_why_input *in, const leati_why_task
     if (is_stuck(t, &in->graph->vertices[vertex]))
         return waits_in_output(t, &in->graph->vertices[vertex]) ? LEATI_WHY_OUTPUT
                                                                 : LEATI_WHY_STUCK;
-    // A task that waits for records before it opens waits for a broadcast variable.
     if (is_opening(t))
-        return t->state_ms >= LEATI_WHY_OPENING_MS && t->wait != LEATI_WAIT_INPUT
+        return t->state_ms >= LEATI_WHY_OPENING_MS && !waits_for_broadcast(t, in->graph, vertex)
                    ? LEATI_WHY_OPENING
                    : LEATI_WHY_NOTHING;
     if (waits_for_outside(t, in->graph, vertex))
@@ -213,7 +220,7 @@ static void walk(search *s)
 typedef struct siblings {
     uint32_t busy, others;
     double busy_share, other_share;     // permille, summed
-    double busy_records, other_records; // a second, summed
+    double busy_records, other_records; // as leati_why_load has them, summed
 } siblings;
 
 static siblings compare_siblings(const search *s, uint32_t vertex)
@@ -225,11 +232,11 @@ static siblings compare_siblings(const search *s, uint32_t vertex)
         if (m->reached && !m->held && t->busy >= LEATI_WHY_BUSY) {
             sum.busy++;
             sum.busy_share += t->busy;
-            sum.busy_records += t->records_per_s;
+            sum.busy_records += leati_why_load(s->input, vertex, i);
         } else {
             sum.others++;
             sum.other_share += t->busy;
-            sum.other_records += t->records_per_s;
+            sum.other_records += leati_why_load(s->input, vertex, i);
         }
     }
     return sum;

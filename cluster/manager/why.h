@@ -59,6 +59,7 @@ typedef struct leati_why_task {
     const char *wait_text;
     uint32_t queued;      // segments in its input
     double records_per_s; // in
+    uint64_t records;     // in, since it began
     bool slow_report;     // silent for too long
 } leati_why_task;
 
@@ -70,7 +71,8 @@ typedef struct leati_why_input {
     const char *const *workers; // names of the processes
     uint32_t worker_count;
     uint32_t slots_needed, slots_free, slots_total; // needed: 0 unless it waits for them
-    int64_t slots_ms;                               // for how long
+    bool one_process; // all in one task manager: free and total are of the largest
+    int64_t slots_ms; // for how long
 } leati_why_input;
 
 typedef struct leati_why_result {
@@ -90,6 +92,10 @@ const char *leati_why_cause_name(leati_why_cause cause);
 
 // --- why_text.c ---
 
+// How many records subtasks of the vertex get, to be compared with each other. All since they
+// began, if there are any: while one holds up those that feed them, the others get nothing for an
+// interval and then much at once.
+double leati_why_load(const leati_why_input *input, uint32_t vertex, uint32_t subtask);
 // The sentence of the bottleneck that `result` names.
 void leati_why_explain(const leati_why_input *input, leati_why_result *result);
 // What a task does or waits for.

@@ -159,25 +159,36 @@ static const leati_why_task *first_named(const leati_why_input *in, const leati_
     return &in->tasks[in->first_task[r->vertex]];
 }
 
+double leati_why_load(const leati_why_input *input, uint32_t vertex, uint32_t subtask)
+{
+    const leati_why_task *tasks = &input->tasks[input->first_task[vertex]];
+    bool any = false;
+    for (uint32_t i = 0; i < input->graph->vertices[vertex].parallelism; i++)
+        any |= tasks[i].records > 0;
+    return any ? (double)tasks[subtask].records : tasks[subtask].records_per_s;
+}
+
 // Means over the named subtasks, and over the others.
 typedef struct means {
-    double busy[2], records[2];
+    double busy[2], load[2], records_per_s[2];
 } means;
 
 static means means_of(const leati_why_input *in, const leati_why_result *r)
 {
-    means m = {{0}, {0}};
+    means m = {{0}, {0}, {0}};
     uint32_t count[2] = {0};
     for (uint32_t i = 0; i < in->graph->vertices[r->vertex].parallelism; i++) {
         const leati_why_task *t = &in->tasks[in->first_task[r->vertex] + i];
         int other = !r->named[in->first_task[r->vertex] + i];
         m.busy[other] += t->busy;
-        m.records[other] += t->records_per_s;
+        m.load[other] += leati_why_load(in, r->vertex, i);
+        m.records_per_s[other] += t->records_per_s;
         count[other]++;
     }
     for (int other = 0; other < 2; other++) {
         m.busy[other] /= count[other] ? count[other] : 1;
-        m.records[other] /= count[other] ? count[other] : 1;
+        m.load[other] /= count[other] ? count[other] : 1;
+        m.records_per_s[other] /= count[other] ? count[other] : 1;
     }
     return m;
 }
@@ -191,25 +202,32 @@ static void say_busy(writer *w, const leati_why_input *in, const leati_why_resul
         say(w, " in a blocking user function");
     if (r->cause == LEATI_WHY_SKEW || r->cause == LEATI_WHY_SLOW_TASK)
         say(w, ", its siblings %.0f %%", m.busy[1] / 10);
-    if (r->cause == LEATI_WHY_SKEW && m.records[1] > 0)
+    if (r->cause == LEATI_WHY_SKEW && m.load[1] > 0)
         say(w, ", as %s %.1f times as many records", several ? "they get" : "it gets",
-            m.records[0] / m.records[1]);
+            m.load[0] / m.load[1]);
     else if (r->cause == LEATI_WHY_SKEW)
         say(w, ", which get no records");
     if (r->cause == LEATI_WHY_SLOW_TASK)
-        say(w, " with as many records");
+        say(w, m.load[0] * 1.5 < m.load[1] ? " with more records" : " with as many records");
     say_duration(
         w, several ? ", and their input has been full for " : ", and its input has been full for ",
         r->since_ms);
-    if (r->cause == LEATI_WHY_SLOW && m.records[0] > 0)
-        say(w, " (%.3g records a second each)", m.records[0]);
+    if (r->cause == LEATI_WHY_SLOW && m.records_per_s[0] > 0)
+        say(w, " (%.3g records a second each)", m.records_per_s[0]);
 }
 
 static void say_slots(writer *w, const leati_why_input *in)
 {
-    say(w, "the job waits for %" PRIu32 " slot%s: %" PRIu32 " of %" PRIu32 " %s free",
-        in->slots_needed, in->slots_needed == 1 ? "" : "s", in->slots_free, in->slots_total,
-        in->slots_free == 1 ? "is" : "are");
+    say(w, "the job waits for %" PRIu32 " slot%s", in->slots_needed,
+        in->slots_needed == 1 ? "" : "s");
+    if (in->one_process)
+        say(w,
+            " in one task manager, as it has a loop; the largest has %" PRIu32 " (at most %" PRIu32
+            " free in one)",
+            in->slots_total, in->slots_free);
+    else
+        say(w, ": %" PRIu32 " of %" PRIu32 " %s free", in->slots_free, in->slots_total,
+            in->slots_free == 1 ? "is" : "are");
     say_duration(w, ", for ", in->slots_ms);
 }
 

@@ -241,6 +241,18 @@ Test(rest_pages, tells_why_a_job_is_slow)
     value = page(f, "/v1/jobs/0123");
     cr_assert(!strcmp(text_in(value, "waiting_for"), "2 slots, 0 are free"));
     json_decref(value);
+    job->one_process = true;
+    value = page(f, "/v1/jobs/0123");
+    cr_assert(!strcmp(text_in(value, "waiting_for"),
+                      "2 slots in one task manager, as it has a loop;"
+                      " the largest has 0 (at most 0 free in one)"),
+              "%s", text_in(value, "waiting_for"));
+    json_decref(value);
+    value = page(f, "/v1/jobs/0123/why");
+    found = json_object_get(value, "bottleneck");
+    cr_assert(strstr(text_in(found, "text"), "waits for 2 slots in one task manager"), "%s",
+              text_in(found, "text"));
+    json_decref(value);
     stop(f);
 }
 

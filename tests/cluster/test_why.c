@@ -192,6 +192,33 @@ Test(why, names_the_subtask_that_is_slower_than_its_siblings)
     }
 }
 
+// While the slow one holds up those that feed all of them, its siblings get nothing for an interval
+// or two; then a whole segment at once.
+Test(why, counts_the_records_of_siblings_since_they_began)
+{
+    for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
+        scene s;
+        fault f;
+        leati_why_task *t;
+        make_scene(&s, seed);
+        if (!plant(&s, &f, LEATI_WHY_SLOW_TASK, has_siblings, &t))
+            continue;
+        for (uint32_t i = 0; i < s.vertices[f.vertex].parallelism; i++) {
+            task_of(&s, f.vertex, i)->records = 93243;
+            task_of(&s, f.vertex, i)->records_per_s = 0;
+        }
+        set_busy(t, 1000, 10);
+        t->records = 2257;
+        check(&s, &f, seed);
+        // The other way round: what it gets now is as much, but it has got far more.
+        f.cause = LEATI_WHY_SKEW;
+        t->records = 932430;
+        for (uint32_t i = 0; i < s.vertices[f.vertex].parallelism; i++)
+            task_of(&s, f.vertex, i)->records_per_s = 10;
+        check(&s, &f, seed);
+    }
+}
+
 Test(why, names_a_user_function_that_does_not_return)
 {
     for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
@@ -310,6 +337,25 @@ Test(why, names_a_task_that_does_not_begin)
     }
 }
 
+Test(why, lets_tasks_read_their_broadcast_variables)
+{
+    static const char *variables[] = {"rates"};
+    for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
+        scene s;
+        fault f;
+        leati_why_task *t;
+        make_scene(&s, seed);
+        plant(&s, &f, LEATI_WHY_NOTHING, is_fed, &t);
+        s.ops[f.vertex].variables = variables;
+        s.ops[f.vertex].variable_count = 1;
+        set_busy(t, 1000, 0);
+        t->wait = pick(&s, 2) ? LEATI_WAIT_NONE : LEATI_WAIT_INPUT;
+        t->state = pick(&s, 2) ? "OPENING" : "DEPLOYING";
+        t->state_ms = f.since_ms;
+        check(&s, &(fault){.cause = LEATI_WHY_NOTHING}, seed);
+    }
+}
+
 Test(why, names_a_task_manager_that_does_not_report)
 {
     for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
@@ -337,6 +383,14 @@ Test(why, tells_of_slots_that_are_missing)
     cr_assert(leati_why(NULL, &s.in, &r) == LEAT_OK && r.cause == LEATI_WHY_SLOTS);
     cr_assert(!strcmp(r.text, "the job waits for 4 slots: 1 of 6 is free, for 12 s"), "%s", r.text);
     cr_assert(r.since_ms == 12345 && r.vertex == UINT32_MAX);
+    leati_why_fini(&r);
+    s.in.one_process = true;
+    s.in.slots_free = 1;
+    s.in.slots_total = 3;
+    cr_assert(leati_why(NULL, &s.in, &r) == LEAT_OK && r.cause == LEATI_WHY_SLOTS);
+    cr_assert(!strcmp(r.text, "the job waits for 4 slots in one task manager, as it has a loop; the"
+                              " largest has 3 (at most 1 free in one), for 12 s"),
+              "%s", r.text);
     leati_why_fini(&r);
 }
 

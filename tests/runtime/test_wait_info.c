@@ -271,6 +271,29 @@ Test(wait_info, the_end_of_a_blocking_exchange)
     end(&r);
 }
 
+// The other part of the variable never ends, so at every moment it is what the task waits for.
+Test(wait_info, a_broadcast_variable_while_it_is_read)
+{
+    static const quiet_kind kind = OUTSIDE;
+    run r;
+    leat_env *env = begin(&r);
+    leat_stream *parts[] = {leat_sequence(env, 1, 100000), quiet(env, &kind)};
+    leat_stream *reader = leat_sink(leat_rebalance(leat_sequence(env, 0, 1)), any_fn);
+    leat_broadcast_variable(leat_name(reader, "reader"), "all", leat_union(parts, 2));
+    start(&r);
+    uint32_t index = 0;
+    while (strcmp(r.job->tasks[index].vertex->name, "reader") != 0)
+        index++;
+    leati_wait wait;
+    for (int i = 0; i < 20000; i++) {
+        leati_job_task_wait(r.job, index, &wait);
+        cr_assert(wait.kind != LEATI_WAIT_NONE);
+    }
+    wait = await_kind(r.job, index, LEATI_WAIT_INPUT);
+    cr_assert(strstr(wait.text, "no input from"), "%s", wait.text);
+    end(&r);
+}
+
 Test(wait_info, a_task_that_has_ended_waits_for_nothing)
 {
     run r;
