@@ -227,22 +227,23 @@ static leati_exit print_status(leati_remote *remote, const char *name, const lea
     return status;
 }
 
+static leati_exit refuse_status(const leati_local *local, const char *more)
+{
+    leati_local_warn();
+    leati_complain(NULL, "cluster \"%s\" is not running%s", local->name, more);
+    return LEATI_EXIT_REFUSED;
+}
+
 static leati_exit show_status(const leati_local *local, const leati_options *options)
 {
     leati_remote remote = {0};
     leati_options whose = *options;
     if (!options->manager) {
-        if (!local->known) {
-            leati_complain(NULL, "cluster \"%s\" is not running", local->name);
-            return LEATI_EXIT_REFUSED;
-        }
-        if (local->damaged || !leati_process_lives(local->manager)) {
-            leati_complain(NULL,
-                           "cluster \"%s\" is not running: its job manager is gone; `leat "
-                           "cluster start` cleans up and starts it again",
-                           local->name);
-            return LEATI_EXIT_REFUSED;
-        }
+        if (!local->known)
+            return refuse_status(local, "");
+        if (local->damaged || !leati_process_lives(local->manager))
+            return refuse_status(local, ": its job manager is gone; `leat cluster start` cleans up "
+                                        "and starts it again");
         whose.cluster = local->name; // and not what LEAT_JOBMANAGER says
     }
     leati_exit status = leati_remote_open(&remote, &whose);
@@ -292,6 +293,8 @@ static leati_exit act(const leati_options *options, const leati_settings *settin
     if (!client)
         return LEATI_EXIT_FAILED;
     leati_local local;
+    if (changes)
+        leati_local_warn();
     leati_exit status = leati_local_read(&local, options, client);
     if (status == LEATI_EXIT_OK)
         status = changes ? change(&local, client, options, settings) : show_status(&local, options);

@@ -43,6 +43,14 @@ bool leati_local_has_place(const leati_options *options)
            ((place && place[0] == '/') || (home && home[0] == '/'));
 }
 
+void leati_local_warn(void)
+{
+    const char *place = getenv("XDG_STATE_HOME");
+    if (place && *place && place[0] != '/')
+        leati_complain(NULL, "XDG_STATE_HOME is passed over: \"%s\" is not an absolute path",
+                       place);
+}
+
 static leati_exit choose(leati_local *local, const leati_options *options)
 {
     const char *name = chosen_name(options);
@@ -56,10 +64,7 @@ static leati_exit choose(leati_local *local, const leati_options *options)
     local->name = name;
     const char *place = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
     int size = -1;
-    // XDG says that relative names are to be passed over; whoever has set one will look there.
-    if (place && *place && place[0] != '/')
-        leati_complain(NULL, "XDG_STATE_HOME is passed over: \"%s\" is not an absolute path",
-                       place);
+    // XDG says that relative names are to be passed over.
     if (place && place[0] == '/')
         size = asprintf(&local->folder, "%s/leat/%s", place, name);
     else if (home && home[0] == '/')

@@ -32,6 +32,9 @@ leati_exit leati_local_read(leati_local *local, const leati_options *options,
                             const leati_client_module *client);
 // Whether there is a folder in which such a cluster would have its state; nobody is told anything.
 bool leati_local_has_place(const leati_options *options);
+// Tells the user if XDG_STATE_HOME is none, as it is passed over. Once for each call of the
+// program.
+void leati_local_warn(void);
 void leati_local_fini(leati_local *local);
 // The files of `auth`; those that the user has given with this call win. Borrows.
 leati_auth_files leati_local_auth(const leati_local *local, const leati_options *options);

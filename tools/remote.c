@@ -13,6 +13,7 @@
 
 static leati_exit find_local(leati_remote *remote, const leati_options *options)
 {
+    leati_local_warn();
     leati_exit status = leati_local_read(&remote->local, options, remote->api);
     const leati_local local = remote->local;
     bool named = strcmp(local.name ? local.name : "default", "default") != 0;

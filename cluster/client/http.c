@@ -379,7 +379,7 @@ leat_err leati_client_send(leati_client *client, const leati_client_request *req
     if (request->file) {
         fd = open(request->file, O_RDONLY | O_CLOEXEC);
         if (fd < 0)
-            return leati_client_fail(client, LEAT_EIO, "%s: %s", request->file, strerror(errno));
+            return leati_client_fail(client, LEAT_EINVAL, "%s: %s", request->file, strerror(errno));
     }
     leat_err err;
     CURLcode result;

@@ -123,6 +123,14 @@ claim 'only logs are left' test -z "$(find "$folder" -mindepth 1 ! -name '*.log*
 claim 'which nobody else may read' test -z "$(find "$folder" -mindepth 1 -perm /077)"
 HOME=$work XDG_STATE_HOME=relative leat_run cluster status
 claim 'a relative XDG_STATE_HOME is passed over aloud' refused 3 'XDG_STATE_HOME' '"relative" is not an absolute path'
+claim 'once' err_lines 2
+mkdir "$work/home"
+HOME=$work/home XDG_STATE_HOME=relative leat_run cluster start -w 1
+claim 'nor more often at a start' err_lines 1
+HOME=$work/home XDG_STATE_HOME=relative leat_run cluster status
+claim 'and a status' err_lines 1
+HOME=$work/home XDG_STATE_HOME=relative leat_run cluster stop
+claim 'or at an end' err_lines 1
 
 # Two starts at once are one start.
 "$leat" cluster start -w 1 >"$work/one" 2>&1 &

@@ -78,6 +78,7 @@ leat_run submit "$jobs/lines.so" </dev/null
 claim 'standard input stays here' ended_with 3
 leat_run submit --file note=nowhere.txt "$remote" -- note
 claim 'a file that is not there is refused' ended_with 3
+claim 'which names it' refused 3 '"note"' 'nowhere.txt' 'No such file'
 leat_run submit --file note "$remote" -- note
 claim 'a file needs a name' refused 2 '--file note' 'name=path'
 leat_run submit --detach --wait "$remote"
