@@ -224,35 +224,6 @@ Test(worker, gives_each_job_its_own_cached_files)
     finish();
 }
 
-// What a job writes to its cached files stays in that job.
-Test(worker, gives_each_job_its_own_cached_files)
-{
-    start(1, NULL);
-    char path[128], copy[256], text[8];
-    snprintf(path, sizeof path, "%s/table", f.folder);
-    FILE *file = fopen(path, "w");
-    cr_assert(file && fputs("first\n", file) >= 0 && fclose(file) == 0);
-    for (int i = 0; i < 3; i++) {
-        if (i > 0)
-            job_fini(&j);
-        job_init(&f, &j, leati_many_main, "many.so", ARGS("sum", "10", "0"), 1);
-        j.cached[0] = bring(&f, "table", path, 0);
-        j.message.cached = (leat_list){j.cached, 1};
-        uint64_t attempt = deploy(&f, &j, 1);
-        cr_expect(wait_over(&f, attempt));
-        snprintf(copy, sizeof copy, "%s/1/attempts/%016llx/files/table", f.folder,
-                 (unsigned long long)attempt);
-        file = fopen(copy, "r");
-        cr_assert(file && fgets(text, sizeof text, file) && fclose(file) == 0);
-        cr_expect_str_eq(text, "first\n");
-        cr_assert(chmod(copy, 0644) == 0);
-        file = fopen(copy, "r+");
-        cr_assert(file && fputs("other", file) >= 0 && fclose(file) == 0);
-        conclude(&f, attempt, true);
-    }
-    finish();
-}
-
 Test(worker, refuses_another_library_of_the_same_name_while_one_is_loaded)
 {
     start(1, NULL);
