@@ -8,6 +8,7 @@
 //     fail AT             the same operator fails
 //     slow MICROSECONDS   an endless source before "slow sink", which sleeps for each record
 //     stuck               a sink that never returns
+//     chat COUNT          a line of the log for each of so many records
 //     random              a job function that is not deterministic
 //     build fail|crash    a job function that goes well in the client only (LEAT_JOB_CLIENT is set
 //     there)
