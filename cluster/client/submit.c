@@ -169,7 +169,7 @@ static leat_err ask_for_limit(submitting *s, uint64_t *limit)
 // Whether waiting for room can help at all.
 static leat_err check_total(submitting *s)
 {
-    uint64_t sum, limit;
+    uint64_t sum = 0, limit = 0;
     leat_err err = sum_files(s, &sum);
     if (!err)
         err = ask_for_limit(s, &limit);
