@@ -4,17 +4,10 @@
 #include <criterion/criterion.h>
 #include <sched.h>
 
-#include "leat/record.h"
 #include "network/nng/exchange_impl.h"
-#include "network/writer.h"
 #include "tests/network/nng/decoder.h"
-#include "tests/network/nng/flow.h"
 #include "tests/network/nng/recorder.h"
-
-typedef struct blob {
-    leat_bytes bytes;
-} blob;
-LEAT_RECORD(blob, LEAT_FIELD(bytes, LEAT_BYTES));
+#include "tests/network/nng/talk.h"
 
 #define AWAIT(condition)                                                                           \
     do {                                                                                           \
@@ -24,228 +17,6 @@ LEAT_RECORD(blob, LEAT_FIELD(bytes, LEAT_BYTES));
             sched_yield();                                                                         \
         }                                                                                          \
     } while (0)
-
-// --- what is said: a sequence of items, each of which follows from its number ---
-
-enum { ITEM_MOST = 12000, READERS_MOST = 2 };
-
-typedef struct item {
-    enum { ITEM_RECORD, ITEM_RECORD_AT, ITEM_WATERMARK, ITEM_EVENT } what;
-    int64_t time;  // of the record, the watermark, the event
-    uint32_t size; // of the record's bytes
-    leati_event event;
-} item;
-
-static uint64_t mixed(uint64_t seed, uint64_t number)
-{
-    uint64_t z = (seed << 32 | number) + UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
-// The last two are the end of the data and of the partition.
-static item item_of(uint64_t seed, uint32_t number, uint32_t count)
-{
-    uint64_t random = mixed(seed, number);
-    uint32_t dice = (uint32_t)(random % 100), size = (uint32_t)(random >> 32);
-    item self = {.time = (int64_t)mixed(seed + 1000, number)};
-    if (number + 2 >= count) {
-        self.what = ITEM_EVENT;
-        self.event.tag = number + 2 == count ? LEATI_TAG_END_OF_DATA : LEATI_TAG_END_OF_PARTITION;
-        self.event.options = number + 2 == count;
-    } else if (dice < 80) {
-        self.what = dice < 20 ? ITEM_RECORD_AT : ITEM_RECORD;
-        self.size = dice == 79 ? size % ITEM_MOST : dice > 70 ? size % 700 : size % 80;
-    } else if (dice < 94) {
-        self.what = ITEM_WATERMARK;
-    } else {
-        self.what = ITEM_EVENT;
-        self.event = (leati_event){.tag = dice == 94 ? LEATI_TAG_CANCEL_BARRIER : LEATI_TAG_BARRIER,
-                                   .options = (uint16_t)size,
-                                   .checkpoint = random,
-                                   .timestamp = self.time};
-    }
-    return self;
-}
-
-static void item_fill(uint64_t seed, uint32_t number, uint32_t size, uint8_t *bytes)
-{
-    for (uint32_t i = 0; i < size; i++)
-        bytes[i] = (uint8_t)(mixed(seed, number) >> (i % 8 * 8)) ^ (uint8_t)(i >> 3);
-}
-
-// The payload of the item's element, by docs/design/wire.md and records.md.
-static uint32_t item_payload(uint64_t seed, uint32_t number, const item *of, uint8_t *to)
-{
-    uint32_t at = 0;
-    if (of->what != ITEM_RECORD)
-        for (; at < 8; at++)
-            to[at] = (uint8_t)((uint64_t)of->time >> 8 * at);
-    if (of->what == ITEM_WATERMARK)
-        return at;
-    to[at++] = 0x91; // a struct of one field, which is bytes
-    to[at++] = of->size < 256 ? 0xc4 : 0xc5;
-    if (of->size >= 256)
-        to[at++] = (uint8_t)(of->size >> 8);
-    to[at++] = (uint8_t)of->size;
-    item_fill(seed, number, of->size, to + at);
-    return at + of->size;
-}
-
-// --- who says it, and who listens ---
-
-// A writer with a channel to each reader, all from one share to another.
-typedef struct talk {
-    uint64_t seed;
-    uint32_t items, urgent, readers;
-    uint32_t number; // of the first channel
-    flow flows[READERS_MOST];
-    leati_channel *out[READERS_MOST];
-    leati_local_pool *pool;
-    leati_writer *writer;
-    leati_record_time time;
-    bool maybe_blocked;
-    flow_task task; // the producer
-    // As heard on the wire, by the decoder.
-    uint32_t heard[READERS_MOST], heard_urgent[READERS_MOST];
-    uint64_t bytes[READERS_MOST];
-} talk;
-
-static leat_err talk_failed(leat_ctx *ctx, leat_err err, const char *format, ...)
-{
-    (void)ctx;
-    fprintf(stderr, "%s\n", format);
-    abort();
-    return err;
-}
-
-static leat_err talk_wait(leati_waiter *waiter, bool (*ready)(void *arg), void *arg)
-{
-    while (!ready(arg))
-        flow_sleep((flow_task *)waiter);
-    return LEAT_OK;
-}
-
-static void talk_open(talk *self, share *from, share *to, uint32_t to_index)
-{
-    flow_task_init(&self->task, self->seed);
-    self->task.waiter.wait = talk_wait;
-    self->time.timestamp = INT64_MIN;
-    self->pool = flow_pool(from->of, 4, 8, &self->task.waiter);
-    for (uint32_t i = 0; i < self->readers; i++) {
-        flow_init(&self->flows[i], from, to, self->number + i, 0);
-        flow_receive(&self->flows[i], 1 - to_index, 8);
-        cr_assert_eq(leati_channel_create(NULL, self->pool, 10, 0, &self->out[i]), LEAT_OK);
-        cr_assert_eq(
-            from->of->transport->send(from->link, self->number + i, to_index, self->out[i]),
-            LEAT_OK);
-    }
-    leati_writer_options options = {
-        .type = LEAT_TYPE(blob),
-        .partitioner = self->readers > 1 ? LEATI_PARTITION_BROADCAST : LEATI_PARTITION_FORWARD,
-        .channels = self->readers,
-        .consumers = self->readers,
-        .max_parallelism = 128,
-        .buffer_timeout_ms = 100,
-        .max_segments = 10,
-        .max_record_size = 100000,
-        .pool = self->pool,
-        .waiter = &self->task.waiter,
-        .time = &self->time,
-        .maybe_blocked = &self->maybe_blocked,
-        .failed = talk_failed,
-    };
-    cr_assert_eq(leati_writer_create(&options, self->out, &self->writer), LEAT_OK);
-}
-
-static void talk_put(talk *self, uint32_t number)
-{
-    uint8_t bytes[ITEM_MOST];
-    leat_operator *op = leati_writer_operator(self->writer);
-    item now = item_of(self->seed, number, self->items);
-    if (now.what == ITEM_EVENT) {
-        FLOW_CHECK(leati_writer_broadcast_event(self->writer, &now.event) == LEAT_OK);
-        return;
-    }
-    if (now.what == ITEM_WATERMARK) {
-        FLOW_CHECK(op->ops->watermark(op, now.time, NULL) == LEAT_OK);
-        return;
-    }
-    item_fill(self->seed, number, now.size, bytes);
-    self->time = (leati_record_time){.timestamp = now.what == ITEM_RECORD_AT ? now.time : INT64_MIN,
-                                     .present = now.what == ITEM_RECORD_AT};
-    FLOW_CHECK(op->ops->element(op, &(blob){{bytes, now.size}}, NULL) == LEAT_OK);
-}
-
-static void *talk_produce(void *arg)
-{
-    talk *self = arg;
-    uint32_t urgent = 0;
-    for (uint32_t i = 0; i < self->items; i++) {
-        uint32_t dice = flow_random(&self->task, 1000);
-        if (urgent < self->urgent && (dice < 20 || i + 2 == self->items)) {
-            leati_event event = {
-                .tag = LEATI_TAG_ANNOUNCEMENT, .priority = 1, .checkpoint = ++urgent};
-            FLOW_CHECK(leati_writer_broadcast_event(self->writer, &event) == LEAT_OK);
-        }
-        talk_put(self, i);
-        if (dice > 980)
-            leati_writer_flush(self->writer);
-    }
-    return NULL;
-}
-
-// Takes everything, as far as the end of the partition; what it was does not matter here.
-static void *talk_consume(void *arg)
-{
-    flow *self = arg;
-    leati_chunk chunk;
-    bool ended = false;
-    while (!ended && !atomic_load(&self->cancelled)) {
-        leati_channel *channel = leati_gate_poll(self->gate);
-        leati_chunk_kind kind = LEATI_CHUNK_NONE;
-        while (channel && !ended && (kind = leati_channel_peek(channel, &chunk))) {
-            if (kind == LEATI_CHUNK_EVENT)
-                ended = chunk.event.tag == LEATI_TAG_END_OF_PARTITION;
-            else
-                leati_channel_advance(channel, chunk.size);
-        }
-        if (channel)
-            leati_gate_done(self->gate, channel, kind != LEATI_CHUNK_NONE);
-        if (!ended && !leati_gate_has_data(self->gate))
-            flow_sleep(&self->consumer);
-    }
-    return NULL;
-}
-
-static void talk_start(talk *self)
-{
-    FLOW_CHECK(pthread_create(&self->task.thread, NULL, talk_produce, self) == 0);
-    for (uint32_t i = 0; i < self->readers; i++)
-        FLOW_CHECK(pthread_create(&self->flows[i].consumer.thread, NULL, talk_consume,
-                                  &self->flows[i]) == 0);
-}
-
-static void talk_join(talk *self)
-{
-    pthread_join(self->task.thread, NULL);
-    for (uint32_t i = 0; i < self->readers; i++)
-        pthread_join(self->flows[i].consumer.thread, NULL);
-}
-
-// After the links were closed.
-static void talk_close(talk *self)
-{
-    leati_writer_destroy(&self->writer);
-    leati_local_pool_close(self->pool);
-    for (uint32_t i = 0; i < self->readers; i++) {
-        leati_channel_destroy(&self->out[i]);
-        flow_fini(&self->flows[i]);
-    }
-    leati_local_pool_destroy(&self->pool);
-    flow_task_fini(&self->task);
-}
 
 // --- what the decoder finds ---
 
@@ -343,6 +114,47 @@ static decoder *decode(hearing *self, const recorder *notes)
     return page;
 }
 
+static void hear_nothing(void *user, int receiver, const decoder_stream *stream, uint32_t tag,
+                         const uint8_t *payload, uint32_t size)
+{
+    (void)user, (void)receiver, (void)stream, (void)tag, (void)payload, (void)size;
+}
+
+static void hear_no_event(void *user, int receiver, const decoder_stream *stream,
+                          const decoder_event *event)
+{
+    (void)user, (void)receiver, (void)stream, (void)event;
+}
+
+static void hear_no_end(void *user, int receiver, const decoder_stream *stream, uint32_t reason)
+{
+    (void)user, (void)receiver, (void)stream, (void)reason;
+}
+
+static decoder *decoder_create_silent(void)
+{
+    return decoder_create(
+        &(decoder_sink){.element = hear_nothing, .event = hear_no_event, .closed = hear_no_end});
+}
+
+// Whether every stream that was opened has been closed, so far.
+static bool all_closed(recorder *notes)
+{
+    decoder *page = decoder_create_silent();
+    pthread_mutex_lock(&notes->lock);
+    for (size_t i = 0; i < notes->note_count; i++)
+        decoder_feed(page, notes->notes[i].side, notes->bytes + notes->notes[i].start,
+                     notes->notes[i].size);
+    pthread_mutex_unlock(&notes->lock);
+    bool closed = true;
+    for (int i = 0; i < 2; i++)
+        closed &= decoder_look(page, i)->opened == decoder_look(page, i)->closed;
+    // What is wrong is told by who decodes it all.
+    closed |= decoder_why(page)[0] != 0;
+    decoder_destroy(page);
+    return closed;
+}
+
 // --- two exchanges and what is between them ---
 
 typedef struct pair {
@@ -352,10 +164,35 @@ typedef struct pair {
     share shares[2];
 } pair;
 
-static void pair_open(pair *self, int64_t connect_timeout_ms)
+static leati_auth auth_of(const char *secret)
 {
-    node_open(&self->nodes[0], "one", connect_timeout_ms);
-    node_open(&self->nodes[1], "two", connect_timeout_ms);
+    leati_auth auth = {.secret.size = strlen(secret)};
+    memcpy(auth.secret.bytes, secret, auth.secret.size);
+    return auth;
+}
+
+// A node that knows a secret, as node_open makes one without.
+static void node_open_with(node *self, const char *id, int64_t connect_timeout_ms,
+                           const leati_auth *auth)
+{
+    char why[256] = "";
+    snprintf(self->id, sizeof self->id, "%s", id);
+    cr_assert_eq(leati_global_pool_create(NULL, FLOW_SEGMENT, 2000, &self->global), LEAT_OK);
+    leati_exchange_options options = {
+        .address = "tcp://127.0.0.1:0",
+        .process = self->id,
+        .segment_size = FLOW_SEGMENT,
+        .connect_timeout_ms = connect_timeout_ms,
+        .auth = auth,
+    };
+    leat_err err = leati_exchange_create(&options, &self->transport, why, sizeof why);
+    cr_assert(err == LEAT_OK, "%s", why);
+}
+
+static void pair_open(pair *self, int64_t connect_timeout_ms, const leati_auth auths[2])
+{
+    node_open_with(&self->nodes[0], "one", connect_timeout_ms, auths ? &auths[0] : NULL);
+    node_open_with(&self->nodes[1], "two", connect_timeout_ms, auths ? &auths[1] : NULL);
     recorder_open(&self->between, leati_exchange_address(self->nodes[1].transport));
     self->addresses[0] = leati_exchange_address(self->nodes[0].transport);
     self->addresses[1] = self->between.address;
@@ -373,8 +210,10 @@ static void pair_close_shares(pair *self)
         share_close(&self->shares[i]);
 }
 
+// When all links are closed. The last word about a stream may come a little later than that.
 static void pair_close(pair *self)
 {
+    AWAIT(all_closed(&self->between));
     node_close(&self->nodes[0]);
     node_close(&self->nodes[1]);
     recorder_finish(&self->between);
@@ -387,21 +226,25 @@ static leati_exchange_counts counts_of(const node *self)
     return counts;
 }
 
-static void talk_in(pair *both, talk *talks, uint32_t count, uint64_t attempt, hearing *ears)
+// Talks in both directions, which the ears expect.
+static void talk_begin(pair *both, talk *talks, uint32_t count, uint64_t attempt, hearing *ears)
 {
-    for (uint32_t i = 0; i < ATTEMPTS_MOST; i++) {
-        if (ears->talks[i])
-            continue;
-        ears->attempts[i] = attempt;
-        ears->talks[i] = talks;
-        ears->talk_counts[i] = count;
-        break;
-    }
+    uint32_t place = 0;
+    while (ears->talks[place])
+        place++;
+    ears->attempts[place] = attempt;
+    ears->talks[place] = talks;
+    ears->talk_counts[place] = count;
     pair_open_shares(both, attempt);
     for (uint32_t i = 0; i < count; i++)
         talk_open(&talks[i], &both->shares[i % 2], &both->shares[1 - i % 2], 1 - i % 2);
     for (uint32_t i = 0; i < count; i++)
         talk_start(&talks[i]);
+}
+
+static void talk_in(pair *both, talk *talks, uint32_t count, uint64_t attempt, hearing *ears)
+{
+    talk_begin(both, talks, count, attempt, ears);
     for (uint32_t i = 0; i < count; i++)
         talk_join(&talks[i]);
     pair_close_shares(both);
@@ -415,7 +258,7 @@ Test(wire_page, every_byte_is_what_the_page_says)
     static talk first[TALKS], second[TALKS];
     pair both;
     hearing ears = {{0}};
-    pair_open(&both, 10000);
+    pair_open(&both, 10000, NULL);
     for (uint32_t i = 0; i < TALKS; i++) {
         first[i] = (talk){.seed = i + 1,
                           .items = 500 + i * 400,
@@ -454,5 +297,204 @@ Test(wire_page, every_byte_is_what_the_page_says)
     cr_assert_eq(decoder_look(page, 0)->opened, 4 + 2);
     cr_assert(ears.closed[0] == 12 && ears.closed[1] == 0);
     decoder_destroy(page);
+    recorder_close(&both.between);
+}
+
+// Who stops before the end: the sender, whose last word comes too early, or the receiver, who says
+// CLOSE. And the page's reason 1.
+Test(wire_page, streams_that_end_too_early_are_closed_as_the_page_says)
+{
+    for (uint32_t gone = 0; gone < 2; gone++) {
+        static talk one;
+        static flow unknown;
+        pair both;
+        hearing ears = {{0}};
+        one = (talk){.seed = 7, .items = 1000000, .number = 3, .readers = 2};
+        pair_open(&both, 200, NULL);
+        talk_begin(&both, &one, 1, 5, &ears);
+        AWAIT(atomic_load(&one.flows[1].got) > 100000);
+        talk_cancel(&one);
+        talk_join(&one);
+        share_close(&both.shares[gone]);
+        share_await_failure(&both.shares[1 - gone]);
+        share_close(&both.shares[1 - gone]);
+        talk_close(&one);
+        pair_open_shares(&both, 6);
+        flow_init(&unknown, &both.shares[1], &both.shares[0], 9, 0);
+        flow_receive(&unknown, 1, 8);
+        share_await_failure(&both.shares[0]);
+        pair_close_shares(&both);
+        flow_fini(&unknown);
+        pair_close(&both);
+
+        decoder *page = decode(&ears, &both.between);
+        cr_assert_eq(decoder_look(page, 0)->frames[DECODER_OPEN], 1);
+        cr_assert_eq(decoder_look(page, 1)->frames[DECODER_OPEN], 2);
+        cr_assert(ears.closed[0] == 2 && ears.closed[1] == 1);
+        if (gone == 1)
+            cr_assert_eq(decoder_look(page, 1)->frames[DECODER_CLOSE], 2);
+        decoder_destroy(page);
+        recorder_close(&both.between);
+    }
+}
+
+static void check_code(const leati_auth *auth, const char *role, const decoder *page, int side)
+{
+    const decoder_side *one = decoder_look(page, DECODER_DIALLER);
+    const decoder_side *two = decoder_look(page, DECODER_LISTENER);
+    const leati_bytes parts[] = {{"Leat hand-shake 1", 18},
+                                 {role, strlen(role)},
+                                 {one->said, one->said_size},
+                                 {two->said, two->said_size}};
+    uint8_t code[LEATI_MAC_SIZE];
+    cr_assert(leati_secret_mac(&auth->secret, parts, 4, code));
+    cr_assert(decoder_look(page, side)->has_code);
+    cr_assert(memcmp(code, decoder_look(page, side)->code, sizeof code) == 0);
+}
+
+Test(wire_page, the_codes_of_a_secret_are_those_of_the_page)
+{
+    static talk talks[2];
+    pair both;
+    hearing ears = {{0}};
+    leati_auth auths[2] = {auth_of("what nobody else knows"), auth_of("what nobody else knows")};
+    pair_open(&both, 10000, auths);
+    for (uint32_t i = 0; i < 2; i++) {
+        leati_exchange_set_cluster(both.nodes[i].transport, "blue");
+        talks[i] = (talk){.seed = i, .items = 100, .number = i, .readers = 1};
+    }
+    talk_in(&both, talks, 2, 1, &ears);
+    pair_close(&both);
+    decoder *page = decode(&ears, &both.between);
+    cr_assert_str_eq(decoder_look(page, 0)->hello.cluster, "blue");
+    cr_assert_eq(decoder_look(page, 0)->frames[DECODER_HELLO], 3);
+    cr_assert_eq(decoder_look(page, 1)->frames[DECODER_HELLO], 3);
+    check_code(&auths[0], "dialer", page, DECODER_DIALLER);
+    check_code(&auths[1], "listener", page, DECODER_LISTENER);
+    decoder_destroy(page);
+    recorder_close(&both.between);
+}
+
+// --- the decoder is not blind ---
+
+enum { FRAMES_MOST = 5000 };
+
+// One that was recorded, in the order in which they were complete.
+typedef struct said_frame {
+    int side;
+    size_t size;
+    uint8_t *bytes;
+} said_frame;
+
+static uint32_t frames_of(const recorder *notes, said_frame frames[FRAMES_MOST])
+{
+    uint32_t count = 0;
+    uint8_t *waiting[2] = {malloc(notes->size), malloc(notes->size)};
+    size_t sizes[2] = {0}, done[2] = {0};
+    for (size_t i = 0; i < notes->note_count; i++) {
+        const recorder_note *note = &notes->notes[i];
+        int side = note->side;
+        memcpy(waiting[side] + sizes[side], notes->bytes + note->start, note->size);
+        sizes[side] += note->size;
+        while (sizes[side] - done[side] >= DECODER_HEADER) {
+            const uint8_t *at = waiting[side] + done[side];
+            size_t size = DECODER_HEADER + at[0] + at[1] * 256u;
+            if (sizes[side] - done[side] < size)
+                break;
+            cr_assert(count < FRAMES_MOST);
+            frames[count] = (said_frame){.side = side, .size = size, .bytes = malloc(size)};
+            memcpy(frames[count++].bytes, at, size);
+            done[side] += size;
+        }
+    }
+    free(waiting[0]);
+    free(waiting[1]);
+    return count;
+}
+
+// Something that is changed in what was said: in the first frame of a kind, or in all.
+typedef struct change {
+    uint32_t kind, at;
+    uint8_t flip;     // of the byte there
+    bool gone, twice; // instead: the frame is
+    bool all;
+    const char *why; // a part of it
+} change;
+
+static void check_change(const said_frame *frames, uint32_t count, const change *what)
+{
+    decoder *page = decoder_create(
+        &(decoder_sink){.element = hear_nothing, .event = hear_no_event, .closed = hear_no_end});
+    bool good = true, changed = false;
+    for (uint32_t i = 0; i < count && good; i++) {
+        const said_frame *now = &frames[i];
+        bool here = now->bytes[4] == what->kind && (what->all || !changed);
+        changed |= here;
+        if (here && what->gone)
+            continue;
+        now->bytes[what->at] ^= here ? what->flip : 0;
+        for (int times = here && what->twice ? 2 : 1; times > 0 && good; times--)
+            good = decoder_feed(page, now->side, now->bytes, now->size);
+        now->bytes[what->at] ^= here ? what->flip : 0;
+    }
+    good = good && decoder_end(page);
+    cr_assert(changed);
+    cr_assert_eq(good, what->why == NULL, "kind %u at %u: %s", what->kind, what->at,
+                 decoder_why(page));
+    cr_assert(!what->why || strstr(decoder_why(page), what->why), "%s instead of %s",
+              decoder_why(page), what->why);
+    decoder_destroy(page);
+}
+
+Test(wire_page, decoder_finds_what_is_not_as_the_page_says)
+{
+    static const change changes[] = {
+        {.kind = DECODER_DATA}, // none
+        {.kind = DECODER_HELLO, .at = 16, .flip = 1, .why = "start"},
+        {.kind = DECODER_HELLO, .at = 24, .flip = 1, .why = "do not fit"},
+        {.kind = DECODER_HELLO, .at = 28, .flip = 1, .why = "do not fit"},
+        {.kind = DECODER_HELLO, .at = 32, .flip = 1, .why = "start or term"},
+        {.kind = DECODER_HELLO, .at = 40, .flip = 1, .why = "a hello for"},
+        {.kind = DECODER_HELLO, .at = 56, .flip = 1, .why = "do not fit"},
+        {.kind = DECODER_HELLO, .at = 216, .flip = 0x18, .why = "has dialled"},
+        {.kind = DECODER_HELLO, .at = 343, .flip = 1, .why = "something behind it"},
+        {.kind = DECODER_HELLO, .gone = true, .why = "greeting"},
+        {.kind = DECODER_OPEN, .at = 5, .flip = 1, .why = "frame of kind 1"},
+        {.kind = DECODER_OPEN, .at = 10, .flip = 4, .why = "frame of kind 1"},
+        {.kind = DECODER_OPEN, .at = 31, .flip = 1, .why = "zeros"},
+        {.kind = DECODER_OPEN, .gone = true, .why = "never opened"},
+        {.kind = DECODER_OPEN, .twice = true, .why = "opened twice"},
+        {.kind = DECODER_DATA, .at = 4, .flip = 8, .why = "frame of kind 10"},
+        {.kind = DECODER_DATA, .at = 12, .flip = 1, .why = "instead of"},
+        {.kind = DECODER_DATA, .at = 16, .flip = 7, .why = "element with tag"},
+        {.kind = DECODER_DATA, .gone = true, .why = "instead of"},
+        {.kind = DECODER_DATA, .twice = true, .why = "instead of"},
+        {.kind = DECODER_EVENT, .at = 16, .flip = 15, .why = "no event"},
+        {.kind = DECODER_EVENT, .at = 17, .flip = 2, .why = "no event"},
+        {.kind = DECODER_EVENT, .at = 6, .flip = 1, .why = "frame of kind 3"},
+        {.kind = DECODER_EVENT, .gone = true, .why = "instead of"},
+        {.kind = DECODER_CREDIT, .at = 0, .flip = 1, .why = "frame of kind"},
+        {.kind = DECODER_CREDIT, .at = 14, .flip = 32, .why = "too much credit"},
+        {.kind = DECODER_CREDIT, .gone = true, .all = true, .why = "without credit"},
+        {.kind = DECODER_CLOSED, .at = 6, .flip = 2, .why = "for reason 2"},
+        {.kind = DECODER_CLOSED, .gone = true, .why = "never closed"},
+        {.kind = DECODER_CLOSED, .twice = true, .why = "CLOSED again"},
+    };
+    static talk one;
+    static said_frame frames[FRAMES_MOST];
+    pair both;
+    hearing ears = {{0}};
+    one = (talk){.seed = 3, .items = 1500, .urgent = 2, .number = 3, .readers = 1};
+    pair_open(&both, 10000, NULL);
+    talk_in(&both, &one, 1, 5, &ears);
+    pair_close(&both);
+    uint32_t count = frames_of(&both.between, frames);
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++)
+        check_change(frames, count, &changes[i]);
+    // A byte that is missing at the end.
+    frames[count - 1].size--;
+    check_change(frames, count, &(change){.kind = DECODER_OPEN, .why = "no frame"});
+    for (uint32_t i = 0; i < count; i++)
+        free(frames[i].bytes);
     recorder_close(&both.between);
 }
