@@ -106,7 +106,16 @@ static leat_err file_failed(writer *w)
 static leat_err writer_open(leat_operator *self)
 {
     writer *w = (writer *)self;
-    w->file = fopen(w->settings->path, "w");
+    // A relative path is meant from the folder in which the job was submitted; on a cluster this
+    // process has another one.
+    char path[4096];
+    const char *folder = leat_ctx_folder(self->ctx);
+    if (!folder)
+        return LEAT_EIO;
+    bool whole = w->settings->path[0] == '/';
+    int size = snprintf(path, sizeof path, "%s%s%s", whole ? "" : folder, whole ? "" : "/",
+                        w->settings->path);
+    w->file = size < (int)sizeof path ? fopen(path, "w") : NULL;
     return w->file ? LEAT_OK : file_failed(w);
 }
 

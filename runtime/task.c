@@ -526,6 +526,7 @@ void leati_task_fini(leati_task *t)
     leati_input_fini(&t->input, t->allocator);
     leati_broadcasts_destroy(&t->broadcasts);
     leat_scratch_destroy(&t->scratch);
+    leati_free(t->allocator, t->folder);
     leati_free(t->allocator, t->writers);
     leati_free(t->allocator, t->exits);
     for (uint32_t i = 0; t->spools && i < t->exit_count; i++)

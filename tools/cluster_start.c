@@ -140,8 +140,9 @@ static int set_files(const starting *s, posix_spawn_file_actions_t *files)
     // Whatever else is open here, a pipe of a script say, is not for a daemon to keep open.
     if (!error)
         error = posix_spawn_file_actions_addclosefrom_np(files, 3);
-    // Not to keep a file system of the user's busy, or lose its folder.
-    return error ? error : posix_spawn_file_actions_addchdir_np(files, s->local->folder);
+    // Not to keep a file system of the user's busy, or lose its folder. And not the folder of the
+    // cluster's state: what a job's functions write to a relative path would go with it.
+    return error ? error : posix_spawn_file_actions_addchdir_np(files, "/");
 }
 
 static int spawn_with(starting *s, char *const *command)

@@ -125,6 +125,11 @@ LEAT_API uint32_t leat_ctx_max_parallelism(const leat_ctx *ctx);
 LEAT_API uint32_t leat_ctx_attempt(const leat_ctx *ctx);
 // What leat_user_data gave to this operator, or NULL. Shared by all its subtasks.
 LEAT_API void *leat_ctx_user_data(const leat_ctx *ctx);
+// The folder that relative paths of the job belong to: the one in which it was built, which on a
+// cluster is that of `leat submit` and seldom the process's. Sources and sinks of the library go by
+// it; functions that open files themselves put it in front. An absolute path, valid until the job
+// ends. NULL when the process's folder is gone; the failure that says so is recorded.
+LEAT_API const char *leat_ctx_folder(leat_ctx *ctx);
 // A pointer of the function's own in this subtask, NULL at first: what `open` made and `close`
 // frees.
 LEAT_API void leat_ctx_set_local(leat_ctx *ctx, void *local);

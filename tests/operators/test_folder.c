@@ -75,6 +75,57 @@ Test(folder, one_that_is_missing_matters_to_relative_paths_only)
     run_end(&r);
 }
 
+// --- functions that open files themselves ---
+
+static int folder_of(leat_ctx *ctx, const void *in, void *out)
+{
+    const char *folder = leat_ctx_folder(ctx);
+    if (!folder)
+        return -1;
+    *(leat_str *)out = (leat_str){folder, strlen(folder)};
+    return 0;
+}
+
+static void print_folders(run *r)
+{
+    leat_stream *folders =
+        leat_map(leat_sequence(r->env, 1, 2), folder_of, leat_type_scalar(LEAT_STR));
+    leat_print(folders);
+}
+
+Test(folder, functions_get_it_as_an_absolute_path)
+{
+    static const char *const folders[] = {NULL, "there", "/usr/share"};
+    char *here = get_current_dir_name(), expected[1400];
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        run r;
+        leat_env *env = run_begin(&r, 1);
+        if (folders[i])
+            cr_assert(leati_env_set_folder(env, folders[i]) == LEAT_OK);
+        print_folders(&r);
+        const char *front = i < 2 ? here : "";
+        const char *back = i == 0 ? "" : i == 1 ? "/there" : "/usr/share";
+        snprintf(expected, sizeof expected, "%s%s\n%s%s\n", front, back, front, back);
+        run_expect_lines(&r, expected, "folders");
+    }
+    free(here);
+}
+
+Test(folder, a_working_folder_that_is_gone_fails_the_job)
+{
+    run r;
+    char *here = get_current_dir_name();
+    run_begin(&r, 1);
+    print_folders(&r);
+    cr_assert(mkdir("gone", 0777) == 0 && chdir("gone") == 0 && rmdir("../gone") == 0);
+    cr_expect(run_execute(&r) != LEAT_OK);
+    cr_assert(chdir(here) == 0);
+    free(here);
+    cr_expect(strstr(r.failure, "the working folder cannot be found: No such file"), "%s",
+              r.failure);
+    run_end(&r);
+}
+
 // --- cached files ---
 
 static int first_line_of(leat_ctx *ctx, const void *in, void *out)
