@@ -293,9 +293,6 @@ static bool take_open(decoder *self, speaker *receiver, const frame *head, const
 static bool take_credit(decoder *self, speaker *receiver, decoder_stream *stream, const frame *head)
 {
     receiver->seen.limits += head->more > 0;
-    if ((uint32_t)head->more * 16 > receiver->seen.hello.segment_size)
-        return wrong(self, "channel %u: a size of %u bytes is wished for", stream->number,
-                     head->more * 16u);
     if (!stream->open)
         return true;
     stream->granted += head->sequence;
@@ -395,9 +392,6 @@ static bool header_fits(const frame *head, uint32_t segment_size)
 static bool take_frame(decoder *self, int side, const frame *head, const uint8_t *payload)
 {
     speaker *from = &self->sides[side];
-    if (!header_fits(head, from->seen.hello.segment_size))
-        return wrong(self, "a frame of kind %u: size %u, flags %u, more %u, stream %u, %u",
-                     head->kind, head->size, head->flags, head->more, head->stream, head->sequence);
     if (head->kind == DECODER_ALIVE)
         return true;
     if (head->kind == DECODER_OPEN)
@@ -425,6 +419,19 @@ static bool take_frame(decoder *self, int side, const frame *head, const uint8_t
 
 // --- bytes ---
 
+// What a header alone tells, before the payload has come.
+static bool take_header(decoder *self, int side, const frame *head)
+{
+    const speaker *from = &self->sides[side];
+    if (from->stage != AT_FRAMES)
+        return head->size <= DECODER_GREETING || wrong(self, "a greeting of %u bytes", head->size);
+    if (self->sides[1 - side].stage != AT_FRAMES)
+        return wrong(self, "a frame of kind %u before the other side has greeted", head->kind);
+    return header_fits(head, from->seen.hello.segment_size) ||
+           wrong(self, "a frame of kind %u: size %u, flags %u, more %u, stream %u, %u", head->kind,
+                 head->size, head->flags, head->more, head->stream, head->sequence);
+}
+
 // The size of the first frame there, or 0 when it is not complete.
 static size_t take_first(decoder *self, int side, const uint8_t *bytes, size_t size)
 {
@@ -437,18 +444,14 @@ static size_t take_first(decoder *self, int side, const uint8_t *bytes, size_t s
                   .more = (uint16_t)little(bytes + 6, 2),
                   .stream = (uint32_t)little(bytes + 8, 4),
                   .sequence = (uint32_t)little(bytes + 12, 4)};
-    if (size - DECODER_HEADER < head.size)
+    if (!take_header(self, side, &head) || size - DECODER_HEADER < head.size)
         return 0;
-    if (from->stage != AT_FRAMES)
-        greet(self, side, &head, bytes + DECODER_HEADER);
-    else if (self->sides[1 - side].stage != AT_FRAMES)
-        wrong(self, "a frame of kind %u before the other side has greeted", head.kind);
-    else
-        take_frame(self, side, &head, bytes + DECODER_HEADER);
-    if (!self->broken) {
-        from->seen.frames[head.kind]++;
-        from->seen.bytes += DECODER_HEADER + head.size;
-    }
+    bool good = from->stage == AT_FRAMES ? take_frame(self, side, &head, bytes + DECODER_HEADER)
+                                         : greet(self, side, &head, bytes + DECODER_HEADER);
+    if (!good)
+        return 0;
+    from->seen.frames[head.kind]++;
+    from->seen.bytes += DECODER_HEADER + head.size;
     return DECODER_HEADER + head.size;
 }
 
@@ -463,8 +466,7 @@ bool decoder_feed(decoder *self, int side, const uint8_t *bytes, size_t size)
         memcpy(from->bytes + from->size, bytes, size);
     from->size += size;
     size_t done = 0, step;
-    while (!self->broken &&
-           (step = take_first(self, side, from->bytes + done, from->size - done)) > 0)
+    while ((step = take_first(self, side, from->bytes + done, from->size - done)) > 0)
         done += step;
     from->size -= done;
     if (done > 0)
