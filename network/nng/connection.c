@@ -7,11 +7,9 @@
 
 #include "base/alloc.h"
 #include "network/nng/connection_impl.h"
-#include "network/nng/tls.h"
 
 static void release(leati_connection *self)
 {
-    nng_aio_free(self->timer);
     nng_aio_free(self->in);
     nng_aio_free(self->out);
     pthread_mutex_destroy(&self->in_lock);
@@ -54,9 +52,6 @@ leat_err leati_connection_create(const leati_connection_setup *setup, leati_conn
     if (err == LEAT_OK &&
         (nng_aio_alloc(&self->in, NULL, NULL) != 0 || nng_aio_alloc(&self->out, NULL, NULL) != 0))
         err = LEAT_ENOMEM;
-    if (err == LEAT_OK && self->auth && self->auth->tls &&
-        nng_aio_alloc(&self->timer, leati_connection_late, self) != 0)
-        err = LEAT_ENOMEM;
     if (err == LEAT_OK)
         err = start_threads(self);
     if (err != LEAT_OK) {
@@ -81,26 +76,15 @@ void leati_connection_begin(leati_connection *connection, leati_connection_stage
 static leat_err make_dialer(const leati_connection_options *options, nng_stream_dialer **dialer,
                             char *why, size_t why_size)
 {
-    char with_tls[LEATI_ADDRESS_SIZE + 8];
-    const char *address = options->address;
-    const leati_tls *tls = options->auth ? options->auth->tls : NULL;
-    if (tls && !leati_tls_address(address, with_tls, sizeof with_tls)) {
-        snprintf(why, why_size, "%s: there is no TLS at such an address", address);
-        return LEAT_EINVAL;
+    int error = nng_stream_dialer_alloc(dialer, options->address);
+    if (error) {
+        snprintf(why, why_size, "%s: %s", options->address, leati_nng_text(error));
+        return error == NNG_ENOMEM ? LEAT_ENOMEM : LEAT_EINVAL;
     }
-    int error = nng_stream_dialer_alloc(dialer, tls ? with_tls : address);
-    if (!error && tls)
-        error = leati_tls_set_dialer(tls, *dialer);
-    if (!error) {
-        // Where these do not exist (ipc) they are not needed.
-        (void)nng_stream_dialer_set_bool(*dialer, NNG_OPT_TCP_NODELAY, true);
-        (void)nng_stream_dialer_set_bool(*dialer, NNG_OPT_TCP_KEEPALIVE, true);
-        return LEAT_OK;
-    }
-    if (*dialer)
-        nng_stream_dialer_free(*dialer);
-    snprintf(why, why_size, "%s: %s", address, leati_nng_text(error));
-    return error == NNG_ENOMEM ? LEAT_ENOMEM : LEAT_EINVAL;
+    // Where these do not exist (ipc) they are not needed.
+    (void)nng_stream_dialer_set_bool(*dialer, NNG_OPT_TCP_NODELAY, true);
+    (void)nng_stream_dialer_set_bool(*dialer, NNG_OPT_TCP_KEEPALIVE, true);
+    return LEAT_OK;
 }
 
 leat_err leati_connection_dial(const leati_connection_options *options,
@@ -145,16 +129,6 @@ void leati_connection_kick(leati_connection *connection)
         leati_futex_wake(&connection->news);
 }
 
-// An operation over TLS is not ended by the abort when what it waits for below has failed already;
-// what is closed ends all of them.
-static void close_tls(leati_connection *self)
-{
-    pthread_mutex_lock(&self->in_lock);
-    if (self->stream && self->auth && self->auth->tls)
-        nng_stream_close(self->stream);
-    pthread_mutex_unlock(&self->in_lock);
-}
-
 void leati_connection_close(leati_connection *connection, leat_err err, const char *why)
 {
     // The lock is held to the end, so that destroy, which takes it last of all, does not free what
@@ -175,7 +149,6 @@ void leati_connection_close(leati_connection *connection, leat_err err, const ch
         pthread_mutex_lock(&connection->out_lock);
         nng_aio_abort(connection->out, NNG_ECANCELED);
         pthread_mutex_unlock(&connection->out_lock);
-        close_tls(connection);
         leati_connection_kick(connection);
     }
     pthread_mutex_unlock(&connection->lock);

@@ -20,6 +20,7 @@
 #ifndef LEATI_NETWORK_NNG_CONNECTION_H
 #define LEATI_NETWORK_NNG_CONNECTION_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -102,6 +103,9 @@ LEAT_MUST_USE leat_err leati_connection_dial(const leati_connection_options *opt
                                              size_t why_size);
 // Something may be there to be sent. Any thread.
 void leati_connection_kick(leati_connection *connection);
+// The same for who holds a lock that `fill` takes. Returns NULL, or what is to be given to
+// leati_futex_wake once the lock is given up; that the connection has gone by then does no harm.
+_Atomic uint32_t *leati_connection_mark(leati_connection *connection);
 // Ends it soon, `closed` follows. Any thread; more than once is fine. `why` (may be NULL) is what
 // `closed` gets.
 void leati_connection_close(leati_connection *connection, leat_err err, const char *why);

@@ -11,6 +11,7 @@
 #include "base/thread.h"
 #include "network/nng/auth.h"
 #include "network/nng/connection.h"
+#include "network/nng/tls.h"
 
 enum {
     LEATI_HELLO_SIZE = 328,             // the payload of a hello
@@ -56,12 +57,11 @@ struct leati_connection {
     bool greeting;             // it is counted as such with the load; the reader's
     pthread_t reader, writer;
 
-    // The reader's; the stream is the writer's too, from GREETING until it is joined. It is set and
-    // taken away under in_lock, under which any thread may close it.
+    // The reader's; the streams are the writer's too, from GREETING until it is joined.
     nng_stream_dialer *dialer;
     nng_stream *stream;
-    nng_aio *timer;    // of a hand-shake over TLS, or NULL
-    size_t begin, end; // what has been read into `buffer` and not yet looked at
+    leati_tls_stream *tls; // NULL: none
+    size_t begin, end;     // what has been read into `buffer` and not yet looked at
 
     // An operation is started, and aborted, under the lock of its direction: so that one that
     // begins after `closing` was set is never begun, and one that began before it is aborted.
@@ -121,13 +121,28 @@ LEAT_MUST_USE leat_err leati_connection_buffer(leati_connection *self, size_t ne
 // Sends all parts; an error of nng. For the writer, and before it sends frames for the reader too.
 int leati_connection_transmit(leati_connection *self, const leati_part *parts, size_t count,
                               int64_t deadline_ns);
+// The same below TLS.
+int leati_connection_receive_bytes(leati_connection *self, const nng_iov *iov, unsigned count,
+                                   int64_t deadline_ns, size_t *got);
+int leati_connection_transmit_bytes(leati_connection *self, const leati_part *parts, size_t count,
+                                    int64_t deadline_ns);
+// The reading has failed; `inside` a frame, or between two.
+leat_err leati_connection_lost(leati_connection *self, int error, bool inside);
 void leati_connection_enter(leati_connection *self, leati_connection_stage stage);
+
+// --- connection_tls.c; errors are those of nng ---
+
+int leati_connection_shake_tls(leati_connection *self, int64_t deadline_ns);
+int leati_connection_receive_tls(leati_connection *self, const nng_iov *iov, unsigned count,
+                                 int64_t deadline_ns, size_t *got);
+int leati_connection_transmit_tls(leati_connection *self, const leati_part *parts, size_t count,
+                                  int64_t deadline_ns);
+
+// --- handshake.c ---
 
 // What is to be said first. LEAT_EIO: there are no random numbers.
 LEAT_MUST_USE leat_err leati_connection_prepare_hello(leati_connection *self);
 LEAT_MUST_USE leat_err leati_connection_greet(leati_connection *self, leati_hello *peer);
-// The timer's: closes the connection.
-void leati_connection_late(void *connection);
 // The hand-shake is over, or will not be: the listener takes another one. More than once is fine.
 void leati_connection_greeted(leati_connection *self);
 

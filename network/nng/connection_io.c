@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "network/nng/connection_impl.h"
+#include "network/nng/tls.h"
 
 enum { DRAIN_MS = 1000 }; // how long the reader may go on after the writer has failed
 
@@ -37,8 +38,8 @@ int64_t leati_connection_deadline(int64_t timeout_ms)
 }
 
 // Receives at least one byte.
-static int receive(leati_connection *self, const nng_iov *iov, unsigned count, int64_t deadline_ns,
-                   size_t *got)
+int leati_connection_receive_bytes(leati_connection *self, const nng_iov *iov, unsigned count,
+                                   int64_t deadline_ns, size_t *got)
 {
     if (deadline_ns && leati_clock_ns() >= deadline_ns)
         return NNG_ETIMEDOUT;
@@ -62,8 +63,8 @@ static int receive(leati_connection *self, const nng_iov *iov, unsigned count, i
 }
 
 // Sends all parts; the system often takes some of it only.
-int leati_connection_transmit(leati_connection *self, const leati_part *parts, size_t count,
-                              int64_t deadline_ns)
+int leati_connection_transmit_bytes(leati_connection *self, const leati_part *parts, size_t count,
+                                    int64_t deadline_ns)
 {
     nng_iov iov[LEATI_CONNECTION_PARTS];
     size_t first = 0;
@@ -98,6 +99,20 @@ int leati_connection_transmit(leati_connection *self, const leati_part *parts, s
                 first++;
         }
     }
+}
+
+static int receive(leati_connection *self, const nng_iov *iov, unsigned count, int64_t deadline_ns,
+                   size_t *got)
+{
+    return self->tls ? leati_connection_receive_tls(self, iov, count, deadline_ns, got)
+                     : leati_connection_receive_bytes(self, iov, count, deadline_ns, got);
+}
+
+int leati_connection_transmit(leati_connection *self, const leati_part *parts, size_t count,
+                              int64_t deadline_ns)
+{
+    return self->tls ? leati_connection_transmit_tls(self, parts, count, deadline_ns)
+                     : leati_connection_transmit_bytes(self, parts, count, deadline_ns);
 }
 
 // --- the writer ----------------------------------------------------------------------------------
@@ -211,24 +226,20 @@ static leat_err dial(leati_connection *self)
     if (error)
         return leati_connection_fail(self, error == NNG_ENOMEM ? LEAT_ENOMEM : LEAT_EIO,
                                      "cannot be reached: %s", leati_nng_text(error));
-    pthread_mutex_lock(&self->in_lock);
     self->stream = nng_aio_get_output(self->in, 0);
-    pthread_mutex_unlock(&self->in_lock);
     return LEAT_OK;
 }
 
 // The connection has ended while reading; `inside` a frame, or between two.
-static leat_err lost(leati_connection *self, int error, bool inside)
+leat_err leati_connection_lost(leati_connection *self, int error, bool inside)
 {
     bool opened = atomic_load_explicit(&self->stage, memory_order_relaxed) == LEATI_CONNECTION_OPEN;
     if (!opened && error == NNG_ETIMEDOUT)
         return leati_connection_fail(self, LEAT_EIO, "did not say who it is within %lld ms",
                                      (long long)self->hello_timeout_ms);
-    if (!opened && (error == NNG_ECRYPTO || error == NNG_EPEERAUTH))
-        return leati_connection_fail(self, LEAT_EIO,
-                                     "does not do TLS with this process: it has none, or one of "
-                                     "the two certificates is not of the other's authority or not "
-                                     "valid now");
+    if (error == NNG_ECRYPTO)
+        return leati_connection_fail(self, LEAT_EIO, "does not do TLS with this process: %s",
+                                     leati_tls_stream_why(self->tls));
     if (!opened && error == NNG_ECONNSHUT)
         return leati_connection_fail(
             self, LEAT_ECLOSED, "has closed the connection at once%s",
@@ -254,7 +265,7 @@ leat_err leati_connection_buffer(leati_connection *self, size_t needed, int64_t 
                        .iov_len = sizeof self->buffer - self->end};
         int error = receive(self, &iov, 1, deadline_ns, &got);
         if (error)
-            return lost(self, error, self->end > self->begin);
+            return leati_connection_lost(self, error, self->end > self->begin);
         self->end += got;
     }
     return LEAT_OK;
@@ -276,7 +287,7 @@ static leat_err read_payload(leati_connection *self, uint8_t *to, size_t size)
                          {.iov_buf = self->buffer, .iov_len = behind}};
         int error = receive(self, iov, 2, 0, &got);
         if (error)
-            return lost(self, error, true);
+            return leati_connection_lost(self, error, true);
         if (got > size - there) {
             self->begin = 0;
             self->end = got - (size - there);
@@ -348,12 +359,9 @@ void *leati_connection_read(void *connection)
     leati_unpark(&self->reading_over);
     leati_connection_close(self, LEAT_ECLOSED, NULL); // if nobody has yet; it wakes the writer
     pthread_join(self->writer, NULL);
-    pthread_mutex_lock(&self->in_lock);
-    nng_stream *stream = self->stream;
-    self->stream = NULL;
-    pthread_mutex_unlock(&self->in_lock);
-    if (stream)
-        nng_stream_free(stream);
+    if (self->stream)
+        nng_stream_free(self->stream);
+    leati_tls_stream_destroy(&self->tls);
     if (self->dialer)
         nng_stream_dialer_free(self->dialer);
     leati_connection_greeted(self);

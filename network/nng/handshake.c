@@ -166,11 +166,15 @@ static leat_err compare(leati_connection *self, const leati_hello *peer, bool wi
         peer->process);
 }
 
-static leat_err shake_hands(leati_connection *self, leati_hello *peer)
+leat_err leati_connection_greet(leati_connection *self, leati_hello *peer)
 {
     leati_frame frame;
     codes known;
     int64_t deadline_ns = leati_connection_deadline(self->hello_timeout_ms);
+    // Before the writer begins, whose operations it uses.
+    int error = self->auth && self->auth->tls ? leati_connection_shake_tls(self, deadline_ns) : 0;
+    if (error)
+        return leati_connection_lost(self, error, false);
     leati_connection_enter(self, LEATI_CONNECTION_GREETING);
     leat_err err = leati_connection_buffer(self, LEATI_FRAME_SIZE, deadline_ns);
     if (err != LEAT_OK)
@@ -202,25 +206,4 @@ static leat_err shake_hands(leati_connection *self, leati_hello *peer)
         return err;
     return self->dialer ? show_first(self, &known, peer, deadline_ns)
                         : show_second(self, &known, peer, deadline_ns);
-}
-
-// --- the time that it may take ---
-
-void leati_connection_late(void *connection)
-{
-    leati_connection *self = connection;
-    if (nng_aio_result(self->timer) == 0)
-        leati_connection_fail(self, LEAT_EIO, "did not say who it is within %lld ms",
-                              (long long)self->hello_timeout_ms);
-}
-
-leat_err leati_connection_greet(leati_connection *self, leati_hello *peer)
-{
-    // Limits of single operations do not reach what TLS waits for below them.
-    if (self->timer)
-        nng_sleep_aio((nng_duration)self->hello_timeout_ms, self->timer);
-    leat_err err = shake_hands(self, peer);
-    if (self->timer)
-        nng_aio_stop(self->timer); // its function has returned, or never runs
-    return err;
 }

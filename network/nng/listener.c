@@ -5,7 +5,6 @@
 
 #include "base/alloc.h"
 #include "network/nng/connection_impl.h"
-#include "network/nng/tls.h"
 
 enum { PAUSE_MIN_MS = 10, PAUSE_MAX_MS = 500 }; // after an accept that failed, as for want of files
 
@@ -115,15 +114,7 @@ static void find_address(leati_listener *self)
 
 static leat_err listen_at(leati_listener *self, const char *address, char *why, size_t why_size)
 {
-    char with_tls[LEATI_ADDRESS_SIZE + 8];
-    const leati_tls *tls = self->options.auth ? self->options.auth->tls : NULL;
-    if (tls && !leati_tls_address(address, with_tls, sizeof with_tls)) {
-        snprintf(why, why_size, "cannot listen at %s: there is no TLS at such an address", address);
-        return LEAT_EINVAL;
-    }
-    int error = nng_stream_listener_alloc(&self->listener, tls ? with_tls : address);
-    if (!error && tls)
-        error = leati_tls_set_listener(tls, self->listener);
+    int error = nng_stream_listener_alloc(&self->listener, address);
     if (!error) {
         (void)nng_stream_listener_set_bool(self->listener, NNG_OPT_TCP_NODELAY, true);
         (void)nng_stream_listener_set_bool(self->listener, NNG_OPT_TCP_KEEPALIVE, true);

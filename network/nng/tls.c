@@ -3,21 +3,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <nng/supplemental/tls/tls.h>
 #include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "network/nng/connection_impl.h"
 
 enum { PEM_MOST = 1 << 20 };
 
 struct leati_tls {
     leati_tls_texts texts;
-    nng_tls_config *dialing, *listening;
+    SSL_CTX *context;
 };
 
 // --- files ---
@@ -73,33 +73,56 @@ static leat_err read_pem(const char *path, bool is_private, char **text, char *w
     return err;
 }
 
-// --- configurations ---
+// --- the context ---
 
-static leat_err configure(const leati_tls *tls, const leati_auth_files *files, nng_tls_mode mode,
-                          nng_tls_config **config, char *why, size_t why_size)
+static int no_password(char *to, int size, int writing, void *user)
 {
-    const char *about = "TLS";
-    int error = nng_tls_config_alloc(config, mode);
-    if (!error)
-        error = nng_tls_config_auth_mode(*config, NNG_TLS_AUTH_MODE_REQUIRED);
-    if (!error) {
-        about = files->tls_ca;
-        error = nng_tls_config_ca_chain(*config, tls->texts.ca, NULL);
+    return 0; // nobody is there to be asked
+}
+
+static leat_err configure(SSL_CTX *context, const leati_auth_files *files, char *why,
+                          size_t why_size)
+{
+    SSL_CTX_set_default_passwd_cb(context, no_password);
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_num_tickets(context, 0); // nobody comes back
+    SSL_CTX_set_mode(context, SSL_MODE_AUTO_RETRY);
+    // All processes of a cluster are of one version.
+    int good = SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
+    if (good != 1 || SSL_CTX_load_verify_locations(context, files->tls_ca, NULL) != 1) {
+        snprintf(why, why_size, "\"%s\" holds no certificate in PEM form", files->tls_ca);
+        return LEAT_EINVAL;
     }
-    if (!error) {
-        about = files->tls_cert;
-        error = nng_tls_config_own_cert(*config, tls->texts.cert, tls->texts.key, NULL);
+    if (SSL_CTX_use_certificate_chain_file(context, files->tls_cert) != 1) {
+        snprintf(why, why_size, "\"%s\" holds no certificate in PEM form", files->tls_cert);
+        return LEAT_EINVAL;
     }
-    if (!error)
-        return LEAT_OK;
-    if (error == NNG_ENOTSUP)
-        snprintf(why, why_size, "nng was built without TLS here");
-    else if (about == files->tls_cert)
-        snprintf(why, why_size, "\"%s\" and \"%s\" are no certificate and its key: %s", about,
-                 files->tls_key, nng_strerror(error));
+    if (SSL_CTX_use_PrivateKey_file(context, files->tls_key, SSL_FILETYPE_PEM) != 1 ||
+        SSL_CTX_check_private_key(context) != 1) {
+        snprintf(why, why_size, "\"%s\" is not the key of the certificate \"%s\"", files->tls_key,
+                 files->tls_cert);
+        return LEAT_EINVAL;
+    }
+    return LEAT_OK;
+}
+
+static leat_err make_context(leati_tls *tls, const leati_auth_files *files, char *why,
+                             size_t why_size)
+{
+    tls->context = SSL_CTX_new(TLS_method());
+    leat_err err = LEAT_ENOMEM;
+    if (tls->context)
+        err = configure(tls->context, files, why, why_size);
     else
-        snprintf(why, why_size, "%s: %s", about, nng_strerror(error));
-    return error == NNG_ENOMEM ? LEAT_ENOMEM : LEAT_EINVAL;
+        snprintf(why, why_size, "%s", leat_err_message(err));
+    ERR_clear_error();
+    return err;
+}
+
+void *leati_tls_context(const leati_tls *tls)
+{
+    return tls->context;
 }
 
 leat_err leati_tls_create(const leati_auth_files *files, leati_tls **tls, char *why,
@@ -118,9 +141,7 @@ leat_err leati_tls_create(const leati_auth_files *files, leati_tls **tls, char *
     if (err == LEAT_OK)
         err = leati_certificate_check(files, why, why_size);
     if (err == LEAT_OK)
-        err = configure(made, files, NNG_TLS_MODE_CLIENT, &made->dialing, why, why_size);
-    if (err == LEAT_OK)
-        err = configure(made, files, NNG_TLS_MODE_SERVER, &made->listening, why, why_size);
+        err = make_context(made, files, why, why_size);
     if (err == LEAT_OK)
         *tls = made;
     else
@@ -134,10 +155,7 @@ void leati_tls_destroy(leati_tls **tls)
     *tls = NULL;
     if (!gone)
         return;
-    if (gone->dialing)
-        nng_tls_config_free(gone->dialing);
-    if (gone->listening)
-        nng_tls_config_free(gone->listening);
+    SSL_CTX_free(gone->context);
     if (gone->texts.key)
         OPENSSL_cleanse(gone->texts.key, strlen(gone->texts.key));
     leati_free(NULL, gone->texts.cert);
@@ -149,24 +167,6 @@ void leati_tls_destroy(leati_tls **tls)
 const leati_tls_texts *leati_tls_get_texts(const leati_tls *tls)
 {
     return &tls->texts;
-}
-
-// --- use ---
-
-bool leati_tls_address(const char *address, char *to, size_t size)
-{
-    return strncmp(address, "tcp://", 6) == 0 &&
-           (size_t)snprintf(to, size, "tls+%s", address) < size;
-}
-
-int leati_tls_set_dialer(const leati_tls *tls, nng_stream_dialer *dialer)
-{
-    return nng_stream_dialer_set_ptr(dialer, NNG_OPT_TLS_CONFIG, tls->dialing);
-}
-
-int leati_tls_set_listener(const leati_tls *tls, nng_stream_listener *listener)
-{
-    return nng_stream_listener_set_ptr(listener, NNG_OPT_TLS_CONFIG, tls->listening);
 }
 
 // --- both ways of authentication ---
