@@ -38,7 +38,7 @@ typedef struct frame {
 // A side, the bytes of it that are no frame yet, and the streams that have its numbers.
 typedef struct speaker {
     decoder_side seen;
-    enum { AT_HELLO, AT_NONCE, AT_CODE, AT_FRAMES } stage;
+    enum { AT_HELLO, AT_NONCE, AT_CODE, AT_FRAMES, AT_END } stage;
     uint8_t *bytes;
     size_t size, room;
     decoder_stream *streams;
@@ -190,9 +190,16 @@ static bool greet(decoder *self, int side, const frame *head, const uint8_t *pay
         break;
     default:
         // The dialling side shows its code first, and when it has heard everything of the other.
-        if (head->size != DECODER_CODE || other->stage < AT_CODE ||
+        if (from->stage != AT_CODE || other->stage < AT_CODE ||
             (side == DECODER_LISTENER && other->stage != AT_FRAMES))
-            return wrong(self, "a code of %u bytes, or before its time", head->size);
+            return wrong(self, "a code before its time");
+        if (head->size == 0 && side == DECODER_LISTENER) {
+            from->seen.refuses = true;
+            from->stage = AT_END;
+            return true;
+        }
+        if (head->size != DECODER_CODE)
+            return wrong(self, "a code of %u bytes", head->size);
         memcpy(from->seen.code, payload, DECODER_CODE);
         from->seen.has_code = true;
         from->stage = AT_FRAMES;
@@ -478,7 +485,8 @@ bool decoder_end(decoder *self)
 {
     for (int i = 0; i < DECODER_SIDES && !self->broken; i++) {
         const speaker *side = &self->sides[i];
-        if (!side->seen.greeted || side->size > 0)
+        bool refused = self->sides[DECODER_LISTENER].stage == AT_END;
+        if ((!side->seen.greeted && !refused) || side->size > 0)
             return wrong(self, "side %d ends with %zu bytes that are no frame", i, side->size);
         for (uint32_t j = 0; j < side->stream_count; j++)
             if (side->streams[j].open)

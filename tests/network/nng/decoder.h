@@ -80,6 +80,7 @@ typedef struct decoder_side {
     uint32_t said_size;
     uint8_t code[DECODER_CODE];
     bool has_code, greeted;
+    bool refuses;                          // its answer to a code was that it is wrong
     uint64_t bytes, frames[DECODER_KINDS]; // greetings are of kind 0
     uint32_t opened, closed;               // of the streams that it receives
     uint64_t limits;                       // frames of credit that have named a size

@@ -234,6 +234,8 @@ static void talk_begin(pair *both, talk *talks, uint32_t count, uint64_t attempt
     pair_open_shares(both, attempt);
     for (uint32_t i = 0; i < count; i++)
         talk_open(&talks[i], &both->shares[i % 2], &both->shares[1 - i % 2], 1 - i % 2);
+    // Readers may wish for less of a segment.
+    leati_channel_set_limit(talks[0].flows[0].in, FLOW_SEGMENT / 4);
     for (uint32_t i = 0; i < count; i++)
         talk_start(&talks[i]);
 }
@@ -285,6 +287,7 @@ Test(wire_page, every_byte_is_what_the_page_says)
         cr_assert(side->frames[DECODER_ALIVE] > 1 && side->frames[DECODER_CREDIT] > 0);
         cr_assert_eq(side->frames[DECODER_HELLO], 1);
     }
+    cr_assert(decoder_look(page, 1)->limits > 0 && decoder_look(page, 0)->limits == 0);
     // The broadcasts have two channels each.
     cr_assert_eq(decoder_look(page, 1)->opened, 3 + 3);
     cr_assert_eq(decoder_look(page, 0)->opened, 4 + 2);
@@ -364,6 +367,29 @@ Test(wire_page, the_codes_of_a_secret_are_those_of_the_page)
     cr_assert_eq(decoder_look(page, 1)->frames[DECODER_HELLO], 3);
     check_code(&auths[0], "dialer", page, DECODER_DIALLER);
     check_code(&auths[1], "listener", page, DECODER_LISTENER);
+    decoder_destroy(page);
+    recorder_close(&both.between);
+}
+
+Test(wire_page, a_wrong_secret_is_answered_as_the_page_says)
+{
+    static flow alone;
+    pair both;
+    hearing ears = {{0}};
+    leati_auth auths[2] = {auth_of("what nobody else knows"), auth_of("what somebody knows")};
+    pair_open(&both, 300, auths);
+    pair_open_shares(&both, 1);
+    flow_init(&alone, &both.shares[1], &both.shares[0], 9, 0);
+    flow_receive(&alone, 1, 8);
+    share_await_failure(&both.shares[0]);
+    pair_close_shares(&both);
+    flow_fini(&alone);
+    pair_close(&both);
+    decoder *page = decode(&ears, &both.between);
+    cr_assert_eq(decoder_look(page, 0)->frames[DECODER_HELLO], 3);
+    cr_assert_eq(decoder_look(page, 1)->frames[DECODER_HELLO], 3);
+    check_code(&auths[0], "dialer", page, DECODER_DIALLER);
+    cr_assert(decoder_look(page, 1)->refuses && !decoder_look(page, 1)->has_code);
     decoder_destroy(page);
     recorder_close(&both.between);
 }
