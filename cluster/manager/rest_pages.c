@@ -175,7 +175,10 @@ unsigned leati_rest_why(leati_request *request, leati_managed_job *job)
 unsigned leati_rest_cancel(leati_request *request, leati_managed_job *job)
 {
     const char *mode = leati_rest_query(request, "mode");
-    if (mode && strcmp(mode, "cancel") != 0)
+    if (!mode)
+        return leati_rest_error(request, MHD_HTTP_BAD_REQUEST,
+                                "mode: it is missing, and \"cancel\" is what there is");
+    if (strcmp(mode, "cancel") != 0)
         return leati_rest_error(request, MHD_HTTP_BAD_REQUEST, "mode: \"%.40s\" is not \"cancel\"",
                                 mode);
     leat_err err = leati_manager_cancel(request->manager, job);

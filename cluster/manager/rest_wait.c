@@ -25,14 +25,22 @@ static void put_status(leati_request *request, const leati_managed_job *job)
     leati_put_close(&request->out, '}');
 }
 
+static bool is_state(const char *name)
+{
+    for (leati_job_phase phase = LEATI_PHASE_CREATED; phase <= LEATI_PHASE_CANCELED; phase++)
+        if (!strcmp(leati_phase_name(phase), name))
+            return true;
+    return false;
+}
+
 static unsigned wait_for_status(leati_request *request, const struct timespec *deadline)
 {
-    const char *not = leati_rest_query(request, "not");
+    const char *unlike = leati_rest_query(request, "not");
     for (bool more = true;;) {
         leati_managed_job *job = leati_rest_find_job(request);
         if (!job)
             return request->status;
-        if (!not || !more || strcmp(leati_phase_name(job->phase), not ) != 0) {
+        if (!unlike || !more || strcmp(leati_phase_name(job->phase), unlike) != 0) {
             put_status(request, job);
             return MHD_HTTP_OK;
         }
@@ -45,6 +53,10 @@ unsigned leati_rest_status(leati_request *request)
     uint64_t wait_ms;
     if (!leati_rest_number(request, "wait", 0, UINT32_MAX, &wait_ms))
         return request->status;
+    const char *unlike = leati_rest_query(request, "not");
+    if (unlike && !is_state(unlike))
+        return leati_rest_error(request, MHD_HTTP_BAD_REQUEST,
+                                "not: \"%.40s\" is not a state of a job", unlike);
     if (wait_ms > LEATI_REST_WAIT_MAX_MS)
         wait_ms = LEATI_REST_WAIT_MAX_MS;
     struct timespec deadline = leati_deadline((int64_t)wait_ms);

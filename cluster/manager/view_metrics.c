@@ -8,7 +8,8 @@
 //     a subtask   "numRecordsIn"                  "operator.name"
 //
 // With `agg`, ids are those of a subtask, and values are taken over all subtasks. Commas, which
-// divide the ids of `get`, are underscores in ids.
+// divide the ids of `get`, are underscores in ids. Where several vertices or operators of the job
+// have the same name, "#" and their number in the plan follow it.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +18,15 @@
 #include "base/alloc.h"
 #include "cluster/manager/metrics.h"
 
-enum { ID_SIZE = 700, AGG_MIN = 1, AGG_MAX = 2, AGG_SUM = 4, AGG_AVG = 8 };
+enum {
+    NAME_MOST = 300,
+    LABEL_SIZE = NAME_MOST + 16,
+    ID_SIZE = 700,
+    AGG_MIN = 1,
+    AGG_MAX = 2,
+    AGG_SUM = 4,
+    AGG_AVG = 8
+};
 
 typedef struct aggregate {
     char *id;
@@ -34,6 +43,8 @@ typedef struct page {
     aggregate *all;           // by id, in the order of coming
     size_t count, capacity, next;
     const leat_allocator *allocator;
+    char label[LABEL_SIZE]; // the name of what is being listed, as it is in ids
+    uint32_t label_of;      // the operator's number, or UINT32_MAX
 } page;
 
 // Whether the list "a,b" has the id.
@@ -133,18 +144,60 @@ static void put_aggregates(page *p)
 
 // --- what there is ---
 
-// The id of a metric of a task (`op` NULL) or of an operator in it.
-static void make_id(const page *p, char id[ID_SIZE], uint32_t vertex, uint32_t subtask,
-                    const char *op, const char *name, const char *suffix)
+// Whether two names are the same in ids.
+static bool same_names(const char *a, const char *b)
 {
-    const char *of = op ? op : p->job->graph->vertices[vertex].name;
-    if (p->agg || p->subtask != UINT32_MAX)
-        snprintf(id, ID_SIZE, "%.300s%s%s%s", op ? op : "", op ? "." : "", name, suffix);
-    else if (p->vertex != UINT32_MAX)
-        snprintf(id, ID_SIZE, "%" PRIu32 ".%.300s%s%s%s", subtask, op ? op : "", op ? "." : "",
-                 name, suffix);
+    size_t i = 0;
+    while (i < NAME_MOST && a[i] && (a[i] == ',' ? '_' : a[i]) == (b[i] == ',' ? '_' : b[i]))
+        i++;
+    return i == NAME_MOST || (!a[i] && !b[i]);
+}
+
+static void make_label(page *p, const char *name, bool several, uint32_t number)
+{
+    if (several)
+        snprintf(p->label, LABEL_SIZE, "%.*s#%" PRIu32, NAME_MOST, name, number);
     else
-        snprintf(id, ID_SIZE, "%.300s.%" PRIu32 ".%s%s", of, subtask, name, suffix);
+        snprintf(p->label, LABEL_SIZE, "%.*s", NAME_MOST, name);
+}
+
+static void label_vertex(page *p, uint32_t vertex)
+{
+    const leati_job_graph *graph = p->job->graph;
+    const char *name = graph->vertices[vertex].name;
+    bool several = false;
+    for (uint32_t v = 0; v < graph->vertex_count; v++)
+        several |= v != vertex && same_names(name, graph->vertices[v].name);
+    make_label(p, name, several, vertex);
+    p->label_of = UINT32_MAX;
+}
+
+// The metrics of an operator come one after another.
+static void label_op(page *p, const char *name, uint32_t op_id)
+{
+    const leati_job_graph *graph = p->job->graph;
+    bool several = false;
+    if (p->label_of == op_id)
+        return;
+    for (uint32_t v = 0; v < graph->vertex_count; v++)
+        for (uint32_t i = 0; i < graph->vertices[v].op_count; i++)
+            several |= graph->vertices[v].ops[i].node_id != op_id &&
+                       same_names(name, graph->vertices[v].ops[i].name);
+    make_label(p, name, several, op_id);
+    p->label_of = op_id;
+}
+
+// The id of a metric of the task or operator that the label names.
+static void make_id(const page *p, char id[ID_SIZE], uint32_t subtask, bool of_op, const char *name,
+                    const char *suffix)
+{
+    const char *label = of_op ? p->label : "", *dot = of_op ? "." : "";
+    if (p->agg || p->subtask != UINT32_MAX)
+        snprintf(id, ID_SIZE, "%s%s%s%s", label, dot, name, suffix);
+    else if (p->vertex != UINT32_MAX)
+        snprintf(id, ID_SIZE, "%" PRIu32 ".%s%s%s%s", subtask, label, dot, name, suffix);
+    else
+        snprintf(id, ID_SIZE, "%s.%" PRIu32 ".%s%s", p->label, subtask, name, suffix);
     for (char *at = strchr(id, ','); at; at = strchr(at, ','))
         *at = '_';
 }
@@ -164,7 +217,7 @@ static void put_task(page *p, uint32_t vertex, uint32_t subtask)
     leati_view_rates(task, &rates);
     for (const leati_task_metric *m = leati_task_metrics; m->name; m++) {
         char id[ID_SIZE];
-        make_id(p, id, vertex, subtask, NULL, m->name, "");
+        make_id(p, id, subtask, false, m->name, "");
         put_value(p, id, m->read(task, &rates));
     }
 }
@@ -176,7 +229,8 @@ static void put_user_metric(void *user, const leati_user_metric *m)
     if ((p->vertex != UINT32_MAX && m->vertex != p->vertex) ||
         (p->subtask != UINT32_MAX && m->metric->subtask != p->subtask))
         return;
-    make_id(p, id, 0, m->metric->subtask, m->metric->op.data, m->metric->name.data, m->suffix);
+    label_op(p, m->metric->op.data, m->metric->op_id);
+    make_id(p, id, m->metric->subtask, true, m->metric->name.data, m->suffix);
     put_value(p, id, m->value);
 }
 
@@ -233,10 +287,14 @@ bool leati_view_metrics(leati_strbuf *out, const leati_managed_job *job, uint32_
     leati_put_open(out, NULL, '[');
     if (!p.agg && vertex == UINT32_MAX)
         put_job(&p);
-    for (uint32_t v = 0; job->tasks && v < job->graph->vertex_count; v++)
+    for (uint32_t v = 0; job->tasks && v < job->graph->vertex_count; v++) {
+        if (vertex != UINT32_MAX && v != vertex)
+            continue;
+        label_vertex(&p, v);
         for (uint32_t s = 0; s < job->graph->vertices[v].parallelism; s++)
-            if ((vertex == UINT32_MAX || v == vertex) && (subtask == UINT32_MAX || s == subtask))
+            if (subtask == UINT32_MAX || s == subtask)
                 put_task(&p, v, s);
+    }
     leati_each_user_metric(job, put_user_metric, &p);
     put_aggregates(&p);
     leati_put_close(out, ']');

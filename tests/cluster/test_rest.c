@@ -208,6 +208,8 @@ Test(rest, waits_for_another_state)
     cr_assert(!strcmp(text_in(value, "state"), "FINISHED"));
     json_decref(value);
     expect_error(get(f, "/v1/jobs/0123/status?wait=-1"), 400, "wait: \"-1\" is not a whole number");
+    expect_error(get(f, "/v1/jobs/0123/status?wait=30000&not=running"), 400,
+                 "not: \"running\" is not a state");
     stop(f);
 }
 
@@ -299,6 +301,8 @@ Test(rest, cancels_once)
     fixture *f = start_with(0);
     leati_managed_job *job = add_job(f, ID, "one");
     expect_error(ask_with(f, "PATCH", "/v1/jobs/0123?mode=stop", NULL, 0), 400, "mode: \"stop\"");
+    expect_error(ask_with(f, "PATCH", "/v1/jobs/0123", NULL, 0), 400, "mode: it is missing");
+    cr_assert(f->cancels == 0);
     cr_assert(status_of(ask_with(f, "PATCH", "/v1/jobs/0123?mode=cancel", NULL, 0)) == 202);
     cr_assert(f->cancels == 1);
     set_phase(f, job, LEATI_PHASE_CANCELED);

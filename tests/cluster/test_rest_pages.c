@@ -393,6 +393,35 @@ Test(rest_pages, gives_metrics_by_flinks_names)
     stop(f);
 }
 
+Test(rest_pages, tells_metrics_of_the_same_name_apart)
+{
+    fixture *f = start_with(0);
+    leati_managed_job *job = add_job(f, ID, "words");
+    leati_msg_metric two[2];
+    leati_job_graph *graph = (leati_job_graph *)job->graph;
+    uint32_t id = graph->vertices[1].ops[0].node_id;
+    char expected[100];
+    add_user_metrics(job, two);
+    // The last vertex, and its operator, get the name of the one before.
+    ((leati_vertex *)graph->vertices)[2].name = graph->vertices[1].name;
+    ((leati_chain_op *)graph->vertices[2].ops)[0].name = graph->vertices[1].ops[0].name;
+    json_t *value = page(f, "/v1/jobs/0123/metrics");
+    cr_assert(has_id(value, "work#1.1.numRecordsIn") && has_id(value, "work#2.0.numRecordsIn"));
+    cr_assert(!has_id(value, "work.0.numRecordsIn"));
+    snprintf(expected, sizeof expected, "work#%u.0.lines_ \"all\"\n", (unsigned)id);
+    cr_assert(has_id(value, expected));
+    for (size_t i = 0; i < json_array_size(value); i++)
+        for (size_t k = 0; k < i; k++)
+            cr_assert(strcmp(text_in(json_array_get(value, i), "id"),
+                             text_in(json_array_get(value, k), "id")) != 0);
+    json_decref(value);
+    value = page(f, "/v1/jobs/0123/metrics?get=work%231.1.numRecordsIn");
+    cr_assert(json_array_size(value) == 1);
+    json_decref(value);
+    job->participants[0].metric_count = 0;
+    stop(f);
+}
+
 // Each family: HELP and TYPE once, before its samples, which are not scattered.
 static void check_exposition(const char *text)
 {
