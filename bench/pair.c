@@ -14,7 +14,7 @@
 #include "runtime/execution.h"
 #include "runtime/placement.h"
 
-enum { ADDRESS = 128, AVAILABLE_EVERY = 16, PATIENCE_MS = 10000 };
+enum { ADDRESS = 128, AVAILABLE_EVERY = 1, PATIENCE_MS = 10000 };
 
 typedef struct row {
     int64_t id;

@@ -161,15 +161,12 @@ static void stop_waiting(leati_global_pool *global, leati_local_pool *pool)
 
 static leati_local_pool *next_to_wake(leati_global_pool *global, bool *changed)
 {
-    if (global->changed > 0) {
-        for (leati_local_pool *pool = global->pools; pool; pool = pool->next) {
-            if (!pool->changed)
-                continue;
-            pool->changed = false;
-            global->changed--;
-            *changed = true;
-            return pool;
-        }
+    if (global->changed) {
+        leati_local_pool *pool = global->changed;
+        global->changed = pool->changed_next;
+        pool->changed = false;
+        *changed = true;
+        return pool;
     }
     for (leati_local_pool *pool = global->waiting; pool; pool = pool->waiting_next) {
         if (!may_take(global, pool, 0))
@@ -214,7 +211,8 @@ static void set_limit(leati_global_pool *global, leati_local_pool *pool, uint32_
     bool wake = old > 0 && (held > limit || (held >= old && held < limit));
     if (wake && !pool->changed) {
         pool->changed = true;
-        global->changed++;
+        pool->changed_next = global->changed;
+        global->changed = pool;
     }
 }
 
@@ -306,9 +304,13 @@ static void unlink_pool(leati_global_pool *global, leati_local_pool *pool)
     if (pool->next)
         pool->next->previous = pool->previous;
     stop_waiting(global, pool);
-    if (pool->changed)
-        global->changed--;
-    pool->changed = false;
+    for (leati_local_pool **link = &global->changed; pool->changed; link = &(*link)->changed_next) {
+        if (*link != pool)
+            continue;
+        *link = pool->changed_next;
+        pool->changed = false;
+        break;
+    }
     pool->closed = true;
 }
 

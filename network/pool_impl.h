@@ -34,15 +34,15 @@ struct leati_global_pool {
     pthread_mutex_t lock;
     pthread_cond_t unpinned; // some pool's `pins` has become 0
     // Under the lock.
-    leati_segment *free;     // given back; taken first, because their pages are there
-    uint32_t fresh;          // index of the first segment that was never used
-    uint32_t free_count;     // of both kinds
-    uint32_t promised;       // minima of pools that are still to be created
-    uint32_t minima;         // of the pools that are open
-    uint32_t owed;           // promised, and what open pools hold less than their minimum
-    uint32_t orphans;        // held by closed pools
-    uint32_t changed;        // pools to be woken because their limit changed
-    leati_local_pool *pools; // open ones
+    leati_segment *free;       // given back; taken first, because their pages are there
+    uint32_t fresh;            // index of the first segment that was never used
+    uint32_t free_count;       // of both kinds
+    uint32_t promised;         // minima of pools that are still to be created
+    uint32_t minima;           // of the pools that are open
+    uint32_t owed;             // promised, and what open pools hold less than their minimum
+    uint32_t orphans;          // held by closed pools
+    leati_local_pool *changed; // to be woken because their limit has changed
+    leati_local_pool *pools;   // open ones
     leati_local_pool *waiting;
 };
 
@@ -66,7 +66,7 @@ struct leati_local_pool {
     bool changed;
     uint32_t pins; // threads that are waking the owner on the global pool's behalf
     leati_local_pool *next, *previous;
-    leati_local_pool *waiting_next;
+    leati_local_pool *waiting_next, *changed_next;
 
     // Any thread.
     // What came home since the owner last looked; leati_pool_closed_mark once it is closed.

@@ -55,7 +55,7 @@ int64_t leati_wire_watch(leati_exchange_peer *peer, int64_t now_ns)
     if (now_ns >= wire->sign_due_ns) {
         wire->sign_due_ns = now_ns + interval_ns;
         wire->owes_sign = true;
-        leati_connection_kick(peer->connection);
+        leati_peer_kick(peer);
     }
     return wire->sign_due_ns;
 }

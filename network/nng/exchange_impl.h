@@ -59,6 +59,9 @@ enum {
     LEATI_RECEIVE_BUSY = 8,
     // Slots of a received channel's ring that are kept for events; fewer in a small ring.
     LEATI_RECEIVE_MARGIN = 8,
+    // Credit that is not urgent waits until so many channels have some, or that share of all.
+    LEATI_SOON_MOST = 8,
+    LEATI_SOON_SHARE = 8,
     LEATI_DRAIN_MS = 3000, // without progress, until close gives up sending the rest
     LEATI_STALL_MS = 2000, // in the middle of a frame, until close gives up the wire
     // How much longer than the connect timeout another process may take to deploy its part of a
@@ -222,6 +225,8 @@ struct leati_exchange_peer {
     leati_wire *wire;             // open
     leati_connection *connection; // of that wire
     leati_end_list lists[LEATI_LISTS];
+    _Atomic uint32_t *to_wake; // what the writer sleeps on, once the lock is given up; or NULL
+    uint32_t soon;             // ends that became ready for later, since the writer has looked last
     bool dialing;
     int64_t dial_at_ns;
     uint32_t dial_failures;
@@ -276,12 +281,25 @@ struct leati_exchange {
     _Atomic uint64_t bytes_in, bytes_out, frames_in, frames_out;
 };
 
+// --- the peer's lock (exchange_peer.c) ---
+
+// The writer of the peer's wire has something to do. It is woken when the lock is given up, which
+// it takes at once.
+void leati_peer_kick(leati_exchange_peer *peer);
+// Gives up the lock.
+void leati_peer_unlock(leati_exchange_peer *peer);
+// Wakes the writer already now, before the lock is given up by waiting.
+void leati_peer_wake(leati_exchange_peer *peer);
+
 // --- lists (exchange_peer.c); under the peer's lock ---
 
 void leati_end_append(leati_exchange_peer *peer, leati_end *end, int list);
 void leati_end_remove(leati_exchange_peer *peer, leati_end *end, int list);
 // Puts it where the writer looks, and wakes that. Nothing when it has no wire.
 void leati_end_ready(leati_exchange_peer *peer, leati_end *end);
+// The same for what can wait until there are some of them, as many as a wire of so many channels
+// makes it worth to wait for, or until something cannot wait.
+void leati_end_ready_soon(leati_exchange_peer *peer, leati_end *end);
 
 // --- peers (exchange_peer.c) ---
 

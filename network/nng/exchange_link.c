@@ -118,7 +118,7 @@ static void wake(leati_waiter *waiter)
         return;
     pthread_mutex_lock(&peer->lock);
     leati_end_ready(peer, end);
-    pthread_mutex_unlock(&peer->lock);
+    leati_peer_unlock(peer);
 }
 
 static leati_end *find(const leati_link *link, uint32_t number)
@@ -260,6 +260,7 @@ static bool await_peer(leati_exchange_peer *peer, int64_t until_ns)
     if (left_ms <= 0)
         return false;
     struct timespec until = leati_deadline(left_ms);
+    leati_peer_wake(peer);
     pthread_cond_timedwait(&peer->changed, &peer->lock, &until);
     return true;
 }
@@ -291,7 +292,7 @@ static bool has_gone_well(leati_link *link)
             continue;
         pthread_mutex_lock(&peer->lock);
         well = end->finished || (end->sends && ends_well(end->channel));
-        pthread_mutex_unlock(&peer->lock);
+        leati_peer_unlock(peer);
     }
     return well;
 }
@@ -310,7 +311,7 @@ static bool drain(leati_end *end, leati_exchange_peer *peer)
         progress = end->progress;
         until_ns = leati_clock_ns() + LEATI_DRAIN_MS * INT64_C(1000000);
     }
-    pthread_mutex_unlock(&peer->lock);
+    leati_peer_unlock(peer);
     return in_time;
 }
 
@@ -327,9 +328,9 @@ static void take_out(leati_end *end, leati_exchange_peer *peer)
         else
             leati_inward_leave(peer->wire, end->stream, end->refused);
         end->opened = false;
-        leati_connection_kick(peer->connection);
+        leati_peer_kick(peer);
     }
-    pthread_mutex_unlock(&peer->lock);
+    leati_peer_unlock(peer);
 }
 
 static bool is_held(const leati_end *end)
@@ -345,9 +346,10 @@ static void await_release(leati_end *end, leati_exchange_peer *peer, int64_t unt
     if (is_held(end) && peer->connection && end->state == LEATI_END_BOUND)
         leati_connection_close(peer->connection, LEAT_EIO,
                                "the other side has stopped in the middle of a frame");
+    leati_peer_wake(peer);
     while (is_held(end))
         pthread_cond_wait(&peer->changed, &peer->lock);
-    pthread_mutex_unlock(&peer->lock);
+    leati_peer_unlock(peer);
 }
 
 static void free_end(leati_end *end)

@@ -46,12 +46,47 @@ void leati_end_remove(leati_exchange_peer *peer, leati_end *end, int list)
         from->last = end->previous[list];
 }
 
+// --- the writer ---
+
+void leati_peer_kick(leati_exchange_peer *peer)
+{
+    _Atomic uint32_t *word = leati_connection_mark(peer->connection);
+    if (word)
+        peer->to_wake = word;
+}
+
+void leati_peer_wake(leati_exchange_peer *peer)
+{
+    if (peer->to_wake)
+        leati_futex_wake(peer->to_wake);
+    peer->to_wake = NULL;
+}
+
+void leati_peer_unlock(leati_exchange_peer *peer)
+{
+    _Atomic uint32_t *word = peer->to_wake;
+    peer->to_wake = NULL;
+    pthread_mutex_unlock(&peer->lock);
+    if (word)
+        leati_futex_wake(word);
+}
+
 void leati_end_ready(leati_exchange_peer *peer, leati_end *end)
 {
     if (end->state != LEATI_END_BOUND || end->closing)
         return;
     leati_end_append(peer, end, LEATI_LIST_READY);
-    leati_connection_kick(peer->connection);
+    leati_peer_kick(peer);
+}
+
+void leati_end_ready_soon(leati_exchange_peer *peer, leati_end *end)
+{
+    if (end->state != LEATI_END_BOUND || end->closing)
+        return;
+    leati_end_append(peer, end, LEATI_LIST_READY);
+    uint32_t most = peer->wire->inward_count / LEATI_SOON_SHARE;
+    if (++peer->soon >= (most < LEATI_SOON_MOST ? most : LEATI_SOON_MOST))
+        leati_peer_kick(peer);
 }
 
 // --- peers ---
@@ -109,7 +144,7 @@ leati_exchange_peer *leati_exchange_find_peer(leati_exchange *exchange, const ch
     pthread_mutex_lock(&peer->lock);
     char *old = peer->address;
     peer->address = copy;
-    pthread_mutex_unlock(&peer->lock);
+    leati_peer_unlock(peer);
     leati_free(exchange->allocator, old);
     return peer;
 }
@@ -167,7 +202,7 @@ void leati_exchange_register(leati_exchange_peer *peer, leati_end *end)
     bool waits = !peer->wire;
     if (!waits)
         bind(peer, end);
-    pthread_mutex_unlock(&peer->lock);
+    leati_peer_unlock(peer);
     atomic_fetch_add_explicit(&exchange->channels, 1, memory_order_relaxed); // a figure
     if (waits)
         leati_exchange_poke(exchange);
@@ -302,7 +337,7 @@ static void opened(leati_connection *connection, void *user, const leati_hello *
     for (; end; end = end->next[LEATI_LIST_ALL])
         if (end->state == LEATI_END_WAITING)
             bind(peer, end);
-    pthread_mutex_unlock(&peer->lock);
+    leati_peer_unlock(peer);
     leati_exchange_poke(exchange); // to watch it
     report_lost(failed, LEAT_EIO, again);
 }
@@ -317,7 +352,7 @@ static void note_dialing_failed(leati_exchange_peer *peer, const char *why)
     peer->dial_at_ns =
         leati_clock_ns() + (pause_ms < DIAL_PAUSE_MAX_MS ? pause_ms : DIAL_PAUSE_MAX_MS) * 1000000;
     snprintf(peer->trouble, sizeof peer->trouble, "%s", why);
-    pthread_mutex_unlock(&peer->lock);
+    leati_peer_unlock(peer);
 }
 
 static void closed(leati_connection *connection, void *user, leat_err err, const char *why)
@@ -339,7 +374,7 @@ static void closed(leati_connection *connection, void *user, leat_err err, const
             wire->reading->reading = false;
         wire->reading = NULL;
         pthread_cond_broadcast(&peer->changed);
-        pthread_mutex_unlock(&peer->lock);
+        leati_peer_unlock(peer);
         report_lost(failed, err, why);
         leati_exchange_drop_peer(peer);
     }
@@ -438,7 +473,7 @@ static int64_t refuse_unknown(leati_exchange_peer *peer, int64_t now_ns)
         any = true;
     }
     if (any)
-        leati_connection_kick(peer->connection);
+        leati_peer_kick(peer);
     return wire->pending.first == LEATI_NO_STREAM
                ? INT64_MAX
                : wire->outward[wire->pending.first].since_ns + patience_ns;
@@ -450,7 +485,7 @@ static void report_unreached(leati_exchange_peer *peer, leati_link *failed)
     pthread_mutex_lock(&peer->lock);
     if (peer->we_dial)
         memcpy(trouble, peer->trouble, sizeof trouble);
-    pthread_mutex_unlock(&peer->lock);
+    leati_peer_unlock(peer);
     while (failed) {
         leati_link *link = failed;
         failed = link->next_failed;
@@ -488,7 +523,7 @@ int64_t leati_exchange_tend(leati_exchange_peer *peer, int64_t now_ns)
         peer->dialing |= dials;
         snprintf(address, sizeof address, "%s", peer->address ? peer->address : "");
     }
-    pthread_mutex_unlock(&peer->lock);
+    leati_peer_unlock(peer);
     report_unreached(peer, failed);
     if (dials)
         dial(peer, address);

@@ -81,7 +81,7 @@ static void grant(leati_exchange_peer *peer, leati_end *end)
     for (;;) {
         uint32_t count = wanted(end), announce = end->announce;
         bool starves = known_of(end) == 0;
-        pthread_mutex_unlock(&peer->lock);
+        leati_peer_unlock(peer);
         count = take_segments(end->pool, count, segments);
         bool again = count == 0 && starves && !registered;
         if (again)
@@ -110,7 +110,7 @@ static void take_back(leati_exchange_peer *peer, leati_end *end)
         end->grant_first = (end->grant_first + 1) % end->grant_capacity;
         end->grant_count--;
         end->outstanding--;
-        pthread_mutex_unlock(&peer->lock);
+        leati_peer_unlock(peer);
         leati_segment_release(segment);
         pthread_mutex_lock(&peer->lock);
     }
@@ -297,7 +297,7 @@ leat_err leati_wire_place(leati_connection *connection, void *user, const leati_
     pthread_mutex_lock(&peer->lock);
     if (peer->wire == wire)
         place_data(wire, frame, &what);
-    pthread_mutex_unlock(&peer->lock);
+    leati_peer_unlock(peer);
     leat_err err = carry_out(connection, frame, &what);
     if (err != LEAT_OK)
         return err;
@@ -343,10 +343,13 @@ static void take_data(leati_wire *wire, leati_exchange_peer *peer, const leati_f
     uint32_t known = known_of(end);
     if (known == 0 || known == target_of(end) / 2) {
         adapt(end, frame->size > segment->size / 2);
-        leati_end_ready(peer, end);
+        if (known == 0)
+            leati_end_ready(peer, end);
+        else
+            leati_end_ready_soon(peer, end);
     }
     release_receiver(wire, peer);
-    pthread_mutex_unlock(&peer->lock);
+    leati_peer_unlock(peer);
 }
 
 static bool has_event_room(leati_end *end, const leati_event *event)
@@ -381,7 +384,7 @@ static void take_event(leati_wire *wire, leati_exchange_peer *peer, const leati_
         release_receiver(wire, peer);
         end = NULL;
     }
-    pthread_mutex_unlock(&peer->lock);
+    leati_peer_unlock(peer);
     if (!end)
         return;
     leati_channel_add_event(end->channel, &event);
@@ -391,7 +394,7 @@ static void take_event(leati_wire *wire, leati_exchange_peer *peer, const leati_
         leati_end_ready(peer, end); // what was granted can go home
     }
     release_receiver(wire, peer);
-    pthread_mutex_unlock(&peer->lock);
+    leati_peer_unlock(peer);
 }
 
 // --- frames about streams; under the lock ---
@@ -454,7 +457,7 @@ static void take_close(leati_wire *wire, leati_exchange_peer *peer, const leati_
         return; // it has crossed our CLOSED
     leati_end *end = slot->end;
     leati_outward_close(wire, frame->channel, LEATI_CLOSED_ENDED);
-    leati_connection_kick(peer->connection);
+    leati_peer_kick(peer);
     if (!end)
         return;
     end->state = LEATI_END_DEAD;
@@ -522,7 +525,7 @@ leat_err leati_wire_arrived(leati_connection *connection, void *user, const leat
         pthread_mutex_lock(&peer->lock);
         if (peer->wire == wire)
             takes[frame->kind](wire, peer, frame, &what);
-        pthread_mutex_unlock(&peer->lock);
+        leati_peer_unlock(peer);
         if (what.waits)
             leati_exchange_poke(wire->exchange);
     }

@@ -301,7 +301,7 @@ static void serve_sender(leati_wire *wire, leati_exchange_peer *peer, leati_end 
     bool pinned = end->writing;
     uint32_t segments = peer->lists[LEATI_LIST_READY].first ? 1 : LEATI_CONNECTION_PARTS;
     end->writing = true;
-    pthread_mutex_unlock(&peer->lock);
+    leati_peer_unlock(peer);
     turn this = step_sender(wire, end, segments);
     pthread_mutex_lock(&peer->lock);
     bool mine = this.failed && leati_link_claim(end->link);
@@ -314,7 +314,7 @@ static void serve_sender(leati_wire *wire, leati_exchange_peer *peer, leati_end 
         leati_end_ready(peer, end);
     if (!mine)
         return;
-    pthread_mutex_unlock(&peer->lock);
+    leati_peer_unlock(peer);
     bool memory = this.failed == LEATI_CHUNK_NO_MEMORY;
     leati_link_report(link, memory ? LEAT_ENOMEM : LEAT_EIO,
                       memory ? "no memory for what is kept in a file for %s"
@@ -330,7 +330,7 @@ static void serve_receiver(leati_wire *wire, leati_exchange_peer *peer, leati_en
     uint32_t process = end->process;
     if (!leati_receiver_step(wire, peer, end, &err))
         return;
-    pthread_mutex_unlock(&peer->lock);
+    leati_peer_unlock(peer);
     leati_link_report(link, err, "a channel from %s cannot be opened: %s", link->names[process],
                       leat_err_message(err));
     pthread_mutex_lock(&peer->lock);
@@ -347,6 +347,7 @@ size_t leati_wire_fill(leati_connection *connection, void *user,
     wire->parts = parts;
     wire->part_count = wire->scratch_used = wire->scratch_cut = wire->frame_count = 0;
     pthread_mutex_lock(&peer->lock);
+    peer->soon = 0;
     if (peer->wire == wire)
         put_owed(wire);
     // The wire may be replaced while the lock is given up.
@@ -362,7 +363,7 @@ size_t leati_wire_fill(leati_connection *connection, void *user,
         else
             serve_receiver(wire, peer, end);
     }
-    pthread_mutex_unlock(&peer->lock);
+    leati_peer_unlock(peer);
     cut(wire);
     return wire->part_count;
 }
@@ -408,7 +409,7 @@ void leati_wire_sent(leati_connection *connection, void *user)
     wire->flight_count = 0;
     if (awaited)
         pthread_cond_broadcast(&peer->changed);
-    pthread_mutex_unlock(&peer->lock);
+    leati_peer_unlock(peer);
 }
 
 void leati_wire_drop_flights(leati_wire *wire, leati_exchange_peer *peer)
