@@ -23,7 +23,7 @@ leat_run cluster start --cluster small -w 1 -s 2 -D cluster.job-output=4KiB -D c
 claim 'a cluster is there that keeps little' ended_with 0
 mkfifo held
 exec 9<>held
-"$leat" submit --cluster small "$remote" -- wide >&9 2>held_err &
+"$leat" submit --cluster small "$remote" -- wider >&9 2>held_err &
 held=$!
 held_job() { "$leat" list -a --json --cluster small | jq -re '.jobs[0].id'; }
 wait_until held_job >/dev/null

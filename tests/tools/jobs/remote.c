@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs for a cluster, by their first argument: "fail" fails at the seventh number, "sum" counts
 // with accumulators, "note" prints the first line of the cached file "note", "arguments" prints the
-// arguments, "wide" prints many numbers.
+// arguments, "wide" prints many numbers, "wider" so many that they fit nowhere while nobody reads.
 #include <stdio.h>
 #include <string.h>
 
@@ -53,12 +53,13 @@ LEAT_JOB(env, argc, argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
     const leat_type *text = leat_type_scalar(LEAT_STR);
-    leat_stream *numbers = leat_sequence(env, 1, strcmp(mode, "wide") ? 10 : 200000);
+    int64_t most = !strcmp(mode, "wide") ? 200000 : !strcmp(mode, "wider") ? 1000000 : 10;
+    leat_stream *numbers = leat_sequence(env, 1, most);
     if (!strcmp(mode, "fail")) {
         leat_print(leat_name(leat_filter(numbers, fail_at_seven), "unlucky"));
     } else if (!strcmp(mode, "sum")) {
         leat_discard(leat_filter(numbers, sum));
-    } else if (!strcmp(mode, "wide")) {
+    } else if (!strncmp(mode, "wide", 4)) {
         leat_print(numbers);
     } else {
         for (int i = 1; i < argc; i++)
