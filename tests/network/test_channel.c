@@ -244,3 +244,55 @@ Test(channel, the_ring_goes_round_many_times)
     }
     tear_down(&s);
 }
+
+Test(channel, a_segment_that_is_taken_makes_room_and_stays_valid_until_it_is_given_back)
+{
+    setup s;
+    set_up(&s, 4);
+    leati_chunk chunk;
+    leati_segment *first = add_segment(&s);
+    memcpy(first->data, "abc", 3);
+    commit(first, 3);
+    cr_assert(leati_channel_peek(s.channel, &chunk) == LEATI_CHUNK_DATA);
+    cr_assert(!leati_channel_take(s.channel, &chunk)); // it still grows
+    commit(first, 3 | LEATI_SEGMENT_FINISHED);
+    leati_segment *second = add_segment(&s);
+    commit(second, 5 | LEATI_SEGMENT_FINISHED);
+    add_event(&s, 1, 0);
+    cr_assert(leati_channel_peek(s.channel, &chunk) == LEATI_CHUNK_DATA);
+    cr_assert(leati_channel_length(s.channel) == 3);
+    cr_assert(leati_channel_take(s.channel, &chunk) == first);
+    cr_assert(leati_channel_length(s.channel) == 2);
+    // What was read of a segment before is not taken again.
+    cr_assert(leati_channel_peek(s.channel, &chunk) == LEATI_CHUNK_DATA);
+    cr_assert(chunk.segment == second && chunk.size == 5);
+    leati_channel_advance(s.channel, 2);
+    cr_assert(leati_channel_peek(s.channel, &chunk) == LEATI_CHUNK_DATA);
+    cr_assert(chunk.size == 3 && chunk.data == second->data + 2);
+    cr_assert(leati_channel_take(s.channel, &chunk) == second);
+    cr_assert(leati_channel_peek(s.channel, &chunk) == LEATI_CHUNK_EVENT);
+    cr_assert(leati_channel_peek(s.channel, &chunk) == LEATI_CHUNK_NONE);
+    cr_assert(memcmp(first->data, "abc", 3) == 0);
+    leati_local_pool_await(s.pool);
+    leati_channel_give_back(first);
+    cr_assert(wakes_of(&s.producer) == 1);
+    leati_channel_give_back(second);
+    tear_down(&s);
+}
+
+Test(channel, a_shared_segment_that_is_given_back_tells_the_producer_of_the_room)
+{
+    setup s;
+    set_up(&s, 4);
+    leati_chunk chunk;
+    leati_segment *segment = add_segment(&s);
+    leati_segment_hold(segment);
+    commit(segment, 5 | LEATI_SEGMENT_FINISHED);
+    cr_assert(leati_channel_peek(s.channel, &chunk) == LEATI_CHUNK_DATA);
+    cr_assert(leati_channel_take(s.channel, &chunk) == segment);
+    leati_local_pool_await(s.pool);
+    leati_channel_give_back(segment);
+    cr_assert(wakes_of(&s.producer) == 1);
+    leati_segment_release(segment);
+    tear_down(&s);
+}

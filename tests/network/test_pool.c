@@ -228,6 +228,29 @@ Test(pool, a_registered_owner_is_woken_once)
     leati_global_pool_destroy(&global);
 }
 
+Test(pool, an_owner_that_waits_for_several_is_woken_by_the_last_of_them)
+{
+    leati_global_pool *global = make_global(64, 4);
+    fake_task task = fake_task_make();
+    leati_local_pool *local = make_local(global, &task, 4, 4, 0);
+    leati_segment *segments[4];
+    for (int i = 0; i < 4; i++)
+        segments[i] = leati_local_pool_request(local, false);
+    leati_local_pool_await_many(local, 3);
+    leati_segment_release(segments[0]);
+    leati_segment_release(segments[1]);
+    cr_assert(wakes_of(&task) == 0);
+    leati_segment_release(segments[2]);
+    cr_assert(wakes_of(&task) == 1);
+    leati_segment_release(segments[3]);
+    cr_assert(wakes_of(&task) == 0); // it has not asked again
+    leati_local_pool_await_many(local, 3);
+    leati_local_pool_poke(local); // something else has happened
+    cr_assert(wakes_of(&task) == 1);
+    end_local(&local);
+    leati_global_pool_destroy(&global);
+}
+
 Test(pool, a_full_owner_is_woken_when_its_limit_rises)
 {
     leati_global_pool *global = make_global(64, 4);
