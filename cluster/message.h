@@ -197,12 +197,13 @@ typedef struct leati_msg_metric { // leat_metric; of a histogram min, max, mean 
     int64_t count;
     double value;
     int64_t min, max, p50, p90, p99;
+    bool built_in; // of the runtime, not of a user function
 } leati_msg_metric;
 LEAT_RECORD(leati_msg_metric, LEAT_FIELD(op, LEAT_STR), LEAT_FIELD(op_id, LEAT_U32),
             LEAT_FIELD(subtask, LEAT_U32), LEAT_FIELD(name, LEAT_STR), LEAT_FIELD(kind, LEAT_U32),
             LEAT_FIELD(count, LEAT_I64), LEAT_FIELD(value, LEAT_F64), LEAT_FIELD(min, LEAT_I64),
             LEAT_FIELD(max, LEAT_I64), LEAT_FIELD(p50, LEAT_I64), LEAT_FIELD(p90, LEAT_I64),
-            LEAT_FIELD(p99, LEAT_I64));
+            LEAT_FIELD(p99, LEAT_I64), LEAT_FIELD(built_in, LEAT_BOOL));
 
 typedef struct leati_msg_report {
     uint64_t attempt;

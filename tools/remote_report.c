@@ -90,6 +90,14 @@ static void put_accumulator(const leati_client_module *c, const leati_json *accu
     fputc('\n', stderr);
 }
 
+static void put_rejection(const leati_client_module *c, const leati_json *rejection)
+{
+    int64_t count = c->integer(c->member(rejection, "count"));
+    fprintf(stderr, "%" PRId64 " record%s rejected by ", count, count == 1 ? "" : "s");
+    put_text(c->text(c->member(rejection, "operator")), NAME_COLUMNS);
+    fputc('\n', stderr);
+}
+
 // --- the end ---
 
 static leati_exit status_of(const char *state, int caught)
@@ -106,12 +114,15 @@ static void tell(const leati_client_module *c, const leati_json *result, const c
     const char *state = c->text(c->member(result, "state"));
     const char *failure = c->text(c->member(result, "failure"));
     const leati_json *accumulators = c->member(result, "accumulators");
+    const leati_json *rejected = c->member(result, "rejected");
     char took[LEATI_TIME_TEXT_SIZE];
     bool failed = !strcmp(state, "FAILED");
     if (failed)
         leati_complain(NULL, "job failed: %s", *failure ? failure : "no reason is known");
     for (size_t i = 0; !failed && i < c->count(accumulators); i++)
         put_accumulator(c, c->item(accumulators, i));
+    for (size_t i = 0; i < c->count(rejected); i++)
+        put_rejection(c, c->item(rejected, i));
     leati_duration_text(c->integer(c->member(result, "duration")), took);
     fprintf(stderr, "job %s %s after %s\n", id, state, took);
 }

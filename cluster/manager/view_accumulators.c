@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job has accumulated: the newest of what each participant has told, merged.
+// What a job has accumulated: the newest of what each participant has told, merged; and the result
+// as a whole.
 #include <inttypes.h>
 #include <string.h>
 
@@ -102,6 +103,41 @@ bool leati_view_accumulators(leati_strbuf *out, const leati_manager *manager,
     return err == LEAT_OK;
 }
 
+// --- rejected records ---
+
+static int64_t rejected_by(const leati_managed_job *job, uint32_t op_id)
+{
+    int64_t count = 0;
+    for (uint32_t p = 0; p < job->participant_count; p++)
+        for (size_t i = 0; i < job->participants[p].metric_count; i++) {
+            const leati_msg_metric *m = &job->participants[p].metrics[i];
+            if (m->built_in && m->op_id == op_id && !strcmp(m->name.data, "rejected"))
+                count += m->count;
+        }
+    return count;
+}
+
+// Of those operators that have rejected any.
+static void put_rejected(leati_strbuf *out, const leati_managed_job *job)
+{
+    leati_put_open(out, "rejected", '[');
+    for (uint32_t v = 0; v < job->graph->vertex_count; v++)
+        for (uint32_t i = 0; i < job->graph->vertices[v].op_count; i++) {
+            const leati_chain_op *op = &job->graph->vertices[v].ops[i];
+            int64_t count = rejected_by(job, op->node_id);
+            if (count <= 0)
+                continue;
+            leati_put_open(out, NULL, '{');
+            leati_put_text(out, "operator", op->name);
+            leati_put_u64(out, "id", op->node_id);
+            leati_put_i64(out, "count", count);
+            leati_put_close(out, '}');
+        }
+    leati_put_close(out, ']');
+}
+
+// --- the result ---
+
 void leati_view_result(leati_strbuf *out, const leati_manager *manager,
                        const leati_managed_job *job)
 {
@@ -115,5 +151,6 @@ void leati_view_result(leati_strbuf *out, const leati_manager *manager,
     bool failed = job->phase == LEATI_PHASE_FAILED && job->failure_count;
     leati_put_text(out, "failure", failed ? job->failures[0].text : "");
     leati_view_accumulators(out, manager, job);
+    put_rejected(out, job);
     leati_put_close(out, '}');
 }

@@ -148,6 +148,7 @@ static void add_metric(void *user, const leat_metric *metric)
         .kind = (uint32_t)metric->kind,
         .count = metric->count,
         .value = metric->value,
+        .built_in = metric->built_in,
     };
     if (!metric->histogram)
         return;

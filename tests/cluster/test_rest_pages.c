@@ -277,7 +277,24 @@ Test(rest_pages, gives_failures_and_the_log)
     cr_assert(json_is_true(json_object_get(first, "root")) && number_in(first, "time") == 4000);
     cr_assert(!*text_in(json_array_get(json_object_get(value, "entries"), 1), "task"));
     json_decref(value);
+    leati_msg_metric three[3];
+    for (uint32_t i = 0; i < 3; i++)
+        three[i] = (leati_msg_metric){.op = {"work", 4},
+                                      .op_id = job->graph->vertices[1].ops[0].node_id,
+                                      .subtask = i,
+                                      .name = {"rejected", 8},
+                                      .kind = LEAT_METRIC_COUNTER,
+                                      .count = 5,
+                                      // The last is of a user function that has such a counter.
+                                      .built_in = i < 2};
+    job->participants[0].metrics = three;
+    job->participants[0].metric_count = 3;
     value = page(f, "/v1/jobs/0123/execution-result");
+    const json_t *rejected = json_object_get(value, "rejected");
+    cr_assert(json_array_size(rejected) == 1);
+    cr_assert(!strcmp(text_in(json_array_get(rejected, 0), "operator"), "work"));
+    cr_assert(number_in(json_array_get(rejected, 0), "count") == 10);
+    job->participants[0].metric_count = 0;
     cr_assert(!strcmp(text_in(value, "status"), "COMPLETED") &&
               number_in(value, "duration") == 4000);
     cr_assert(!strcmp(text_in(value, "failure"), "it \"broke\""));
