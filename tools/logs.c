@@ -40,6 +40,15 @@ static leati_exit put_log(leati_remote *remote, const leati_options *options)
     return status;
 }
 
+// How much of a piece is the rest of a line whose beginning is no longer kept. Nothing when it is
+// all of it, as of a line that is longer than what is kept.
+static size_t rest_of_line(const leati_client_answer *answer)
+{
+    const char *end = answer->size ? memchr(answer->body, '\n', answer->size) : NULL;
+    size_t rest = end ? (size_t)(end - answer->body) + 1 : 0;
+    return rest < answer->size ? rest : 0;
+}
+
 // All that is kept now, a piece at a time: the end may move meanwhile, and so may the beginning.
 static leati_exit put_output(leati_remote *remote, const leati_options *options, leati_strbuf *all)
 {
@@ -55,15 +64,16 @@ static leati_exit put_output(leati_remote *remote, const leati_options *options,
             status = leati_remote_get(remote, path, &answer, NULL);
         if (status != LEATI_EXIT_OK)
             break;
+        size_t rest = answer.offset > offset ? rest_of_line(&answer) : 0;
         if (answer.offset > offset)
             leati_complain(NULL, "the first %" PRIu64 " bytes of %s are no longer kept",
-                           answer.offset - offset, first ? "the output" : "what follows");
+                           answer.offset + rest - offset, first ? "the output" : "what follows");
         end = first ? answer.end : end;
         offset = answer.offset + answer.size;
         if (options->json)
-            leati_strbuf_append(all, answer.body, answer.size);
+            leati_strbuf_append(all, answer.body + rest, answer.size - rest);
         else
-            status = put(answer.body, answer.size);
+            status = put(answer.body + rest, answer.size - rest);
         if (!answer.size)
             break;
         first = false;

@@ -97,6 +97,28 @@ claim 'the task manager is started again' wait_until slots_free 3
 leat_do 60 submit -p 3 "$many" -- sum 1000 0
 claim 'and takes part in the next job' cmp <(sort -n "$work/out") "$work/expected"
 
+# --- rejected records ---
+
+printf 'Amount (cents),Item,Shop\n250,tea,Oslo\nrubbish\n' >"$work/orders.csv"
+examples=$(dirname -- "$wordcount")
+leat_do 60 run "$examples/csv_sums.so" -- "$work/orders.csv"
+grep 'record rejected by' "$work/err" >"$work/rejected"
+leat_do 60 submit "$examples/csv_sums.so" -- "$work/orders.csv"
+claim 'rejected records are told as leat run tells them' grep -qxFf "$work/rejected" "$work/err"
+
+# --- output that is kept in part ---
+
+export LEAT_CLUSTER=small
+leat_do 40 cluster start -w 1 -D cluster.job-output=4KiB
+submit_detached "$wordcount" -- --input "$work/text.txt"
+claim 'a job that prints more than is kept finishes' ends_as "$id" FINISHED
+leat_do 20 logs --out "$id"
+claim 'what is no longer kept is told' grep -q 'no longer kept' "$work/err"
+claim 'the newest output is there' test "$(wc -c <"$work/out")" -gt 2000
+claim 'in whole lines' test -z "$(sort "$work/out" | comm -23 - "$work/cluster")"
+leat_do 20 cluster stop
+unset LEAT_CLUSTER
+
 # --- the end ---
 
 leat_do 20 cluster stop
