@@ -24,6 +24,8 @@ for i in 1 2 3; do
     start_worker worker$i "${worker_options[@]}"
 done
 claim 'three task managers register' patiently slots_are 6
+# Nothing of the rest can go well then.
+slots_are 6 || { done_testing; exit 1; }
 
 # --- jobs ---
 
