@@ -21,7 +21,7 @@ typedef struct pair_plan {
     uint32_t workers;        // a process
     uint32_t body;           // bytes of a record beside 12 or 15 of its encoding
     uint64_t each, first;    // records of a source; of source 0
-    schedule pace;           // of a record of a bench in time; records 0: there is none
+    schedule pace;           // with records: one source and one sink of stamped ones instead
 } pair_plan;
 
 typedef struct pair_result {
