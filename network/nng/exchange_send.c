@@ -114,6 +114,7 @@ typedef struct turn {
     uint32_t segments; // that it may still take
     bool used;         // there is something of it in the send
     bool again;        // there was no room for more
+    bool full;         // because of the send: what is next needs more parts than are left
     leati_chunk_kind failed;
 } turn;
 
@@ -203,6 +204,7 @@ static bool take_from(leati_wire *wire, leati_end *end, turn *this, bool *more)
         case LEATI_CHUNK_DATA:
             if (!fits(wire, &chunk, this)) {
                 this->again = true;
+                this->full = this->segments > 0;
                 return true;
             }
             if (!take_credit(end))
@@ -289,14 +291,15 @@ static void note_flight(leati_wire *wire, leati_exchange_peer *peer, leati_end *
     }
 }
 
-// Under the lock, which is given up meanwhile.
-static void serve_sender(leati_wire *wire, leati_exchange_peer *peer, leati_end *end)
+// Under the lock, which is given up meanwhile. Returns whether the send is full: the end would find
+// that again and again.
+static bool serve_sender(leati_wire *wire, leati_exchange_peer *peer, leati_end *end)
 {
     if (!end->opened) {
         // The receiver is not there yet. Relaxed: it is for people.
         if (atomic_load_explicit(&end->starved_since, memory_order_relaxed) == 0)
             atomic_store_explicit(&end->starved_since, leati_clock_ns(), memory_order_relaxed);
-        return;
+        return false;
     }
     bool pinned = end->writing;
     uint32_t segments = peer->lists[LEATI_LIST_READY].first ? 1 : LEATI_CONNECTION_PARTS;
@@ -313,7 +316,7 @@ static void serve_sender(leati_wire *wire, leati_exchange_peer *peer, leati_end 
     if (this.again)
         leati_end_ready(peer, end);
     if (!mine)
-        return;
+        return this.full;
     leati_peer_unlock(peer);
     bool memory = this.failed == LEATI_CHUNK_NO_MEMORY;
     leati_link_report(link, memory ? LEAT_ENOMEM : LEAT_EIO,
@@ -321,6 +324,7 @@ static void serve_sender(leati_wire *wire, leati_exchange_peer *peer, leati_end 
                              : "what is kept in a file for %s cannot be read",
                       link->names[process]);
     pthread_mutex_lock(&peer->lock);
+    return this.full;
 }
 
 static void serve_receiver(leati_wire *wire, leati_exchange_peer *peer, leati_end *end)
@@ -358,10 +362,10 @@ size_t leati_wire_fill(leati_connection *connection, void *user,
         leati_end_remove(peer, end, LEATI_LIST_READY);
         if (end->writing && wire->flights[end->flight].size > 0)
             continue; // it waits for this send; what comes after that looks at it again
-        if (end->sends)
-            serve_sender(wire, peer, end);
-        else
+        if (!end->sends)
             serve_receiver(wire, peer, end);
+        else if (serve_sender(wire, peer, end))
+            break;
     }
     leati_peer_unlock(peer);
     cut(wire);
