@@ -93,8 +93,8 @@ static void half_right(attack *a, uint8_t *block)
     static const char *const requests[] = {
         "GET /v1/jobs HTTP/1.1\r\nHost: x\r\n\r\n",
         "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999\r\n\r\n{",
-        "PUT /v1/artifacts/00000000000000000000000000000000 HTTP/1.1\r\nHost: x\r\n"
-        "Transfer-Encoding: chunked\r\n\r\nffffffff\r\n",
+        ("PUT /v1/artifacts/00000000000000000000000000000000 HTTP/1.1\r\nHost: x\r\n"
+         "Transfer-Encoding: chunked\r\n\r\nffffffff\r\n"),
         "GET / HTTP/1.1\r\nAuthorization: Leat 00 1 00 00\r\n",
         "DELETE /../../etc/passwd HTTP/9.9\r\n\r\n",
     };
