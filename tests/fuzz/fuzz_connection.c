@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a stranger may send to a listener. The first byte says whether a hello that fits goes before
-// the rest, the second where the rest is cut in two. A short model of the protocol tells what the
-// connection must have come to: whether it opened, which frames arrived, and why it ended.
+// the rest, and whether there is a secret, the second where the rest is cut in two. A short model
+// of the protocol tells what the connection must have come to: whether it opened, which frames
+// arrived, and why it ended.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -23,7 +24,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { FRAME_MAX = 40000, HELLO = LEATI_FRAME_SIZE + LEATI_HELLO_SIZE };
+enum {
+    FRAME_MAX = 40000,
+    HELLO = LEATI_FRAME_SIZE + LEATI_HELLO_SIZE,
+    NONCE = LEATI_FRAME_SIZE + LEATI_NONCE_SIZE
+};
 
 // What became of a connection.
 typedef struct outcome {
@@ -152,7 +157,34 @@ static leat_err expect_frames(outcome *expected, const uint8_t *data, size_t siz
     return size == 0 ? LEAT_ECLOSED : LEAT_EIO;
 }
 
-static void expect(outcome *expected, const uint8_t *data, size_t size)
+// A code cannot be right: half of what it covers is random.
+static leat_err expect_code(const uint8_t *data, size_t size)
+{
+    leati_frame frame;
+    if (size < LEATI_FRAME_SIZE)
+        return LEAT_ECLOSED;
+    leati_frame_get(&frame, data);
+    if (frame.kind != 0 || frame.flags != 1 || (frame.size != LEATI_MAC_SIZE && frame.size != 0))
+        return LEAT_ECORRUPT;
+    return size < LEATI_FRAME_SIZE + frame.size ? LEAT_ECLOSED : LEAT_EINVAL;
+}
+
+// Both hellos fit, but for what they say of a secret; `size` bytes follow the hello.
+static void expect_after_hello(outcome *expected, const uint8_t *data, size_t size, bool theirs,
+                               bool ours)
+{
+    expected->err = LEAT_EINVAL;
+    if (theirs != ours)
+        return;
+    if (ours) {
+        expected->err = expect_code(data, size);
+        return;
+    }
+    expected->opened = true;
+    expected->err = expect_frames(expected, data, size);
+}
+
+static void expect(outcome *expected, const uint8_t *data, size_t size, bool secret)
 {
     char why[LEATI_WHY_SIZE];
     leati_frame frame;
@@ -162,19 +194,24 @@ static void expect(outcome *expected, const uint8_t *data, size_t size)
         return;
     leati_frame_get(&frame, data);
     expected->err = LEAT_ECORRUPT;
-    if (frame.kind != 0 || frame.size != LEATI_HELLO_SIZE)
+    if (frame.kind != 0 || frame.size != LEATI_HELLO_SIZE || frame.flags > 1)
         return;
+    bool with_secret = frame.flags == 1;
+    size_t hello = HELLO + (with_secret ? NONCE : 0);
     expected->err = LEAT_ECLOSED;
-    if (size < HELLO)
+    if (size < hello)
         return;
     expected->err = LEAT_ECORRUPT;
     if (!leati_hello_get(&theirs, data + LEATI_FRAME_SIZE))
         return;
+    if (with_secret) {
+        leati_frame_get(&frame, data + HELLO);
+        if (frame.kind != 0 || frame.size != LEATI_NONCE_SIZE)
+            return;
+    }
     expected->err = leati_hello_check(&ours, &theirs, why, sizeof why);
-    if (expected->err != LEAT_OK)
-        return;
-    expected->opened = true;
-    expected->err = expect_frames(expected, data + HELLO, size - HELLO);
+    if (expected->err == LEAT_OK)
+        expect_after_hello(expected, data + hello, size - hello, with_secret, secret);
 }
 
 // --- one input ---
@@ -206,42 +243,54 @@ static void talk(const char *address, const uint8_t *data, size_t size, size_t c
     close(fd);
 }
 
-static leati_listener *listen_for(taker *self)
+static leati_listener *listen_for(taker *self, bool secret)
 {
+    static leati_auth auth = {.secret = {.bytes = "a secret of a cluster", .size = 21}};
     char why[256];
     leati_listener *listener;
     leati_listener_options options = {.address = "tcp://127.0.0.1:0",
                                       .hello = our_hello(),
+                                      .auth = secret ? &auth : NULL,
                                       .hello_timeout_ms = 60000,
                                       .frame_max = FRAME_MAX,
                                       .most = 10,
                                       .accepted = accepted,
                                       .user = self};
-    pthread_mutex_init(&self->lock, NULL);
-    pthread_cond_init(&self->ended, NULL);
     EXPECT(leati_listener_create(&options, &listener, why, sizeof why) == LEAT_OK);
     return listener;
 }
 
+// A hello that fits; with a secret, a nonce behind it. Its size.
+static size_t put_head(uint8_t *bytes, bool secret)
+{
+    leati_hello hello = our_hello();
+    leati_hello_put(&hello, bytes);
+    if (!secret)
+        return HELLO;
+    leati_frame_put(&(leati_frame){.size = LEATI_HELLO_SIZE, .flags = 1}, bytes);
+    leati_frame_put(&(leati_frame){.size = LEATI_NONCE_SIZE}, bytes + HELLO);
+    memset(bytes + HELLO + LEATI_FRAME_SIZE, 7, LEATI_NONCE_SIZE);
+    return HELLO + NONCE;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    // Made once, as listening is not what is tested here.
-    static leati_listener *listener;
-    static taker self;
+    // Made once, as listening is not what is tested here: without a secret, and with it.
+    static leati_listener *listeners[2];
+    static taker self = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
     if (size < 2)
         return 0;
-    if (!listener)
-        listener = listen_for(&self);
-    size_t head = data[0] & 1 ? HELLO : 0;
-    uint8_t *bytes = malloc(head + size);
+    bool secret = data[0] & 2;
+    if (!listeners[secret])
+        listeners[secret] = listen_for(&self, secret);
+    const leati_listener *listener = listeners[secret];
+    uint8_t *bytes = malloc(HELLO + NONCE + size);
     EXPECT(bytes);
-    leati_hello hello = our_hello();
-    if (head)
-        leati_hello_put(&hello, bytes);
+    size_t head = data[0] & 1 ? put_head(bytes, secret) : 0;
     memcpy(bytes + head, data + 2, size - 2);
     size += head - 2;
     outcome expected = {0};
-    expect(&expected, bytes, size);
+    expect(&expected, bytes, size, secret);
     self.has_ended = false;
     self.seen = (outcome){0};
     talk(leati_listener_address(listener), bytes, size, size * data[1] / 256);
