@@ -139,11 +139,11 @@ is_mended 'a task manager that stands still' signal worker2 CONT
 
 # --- connections that break ---
 
-if runs sum 100000000 0 && reset worker1 worker2; then
+if runs sum 10000000000 0 && reset worker1 worker2; then
     claim 'a connection that breaks: the job fails, and the reason says so' fails_with 'connection to .* lost'
     for round in 1 2 3 4; do
         claim 'the next job is right' whole
-        claim 'a job runs' runs sum 100000000 0
+        claim 'a job runs' runs sum 10000000000 0
         sleep "0.$((RANDOM % 9))"
         reset worker$((round % 3 + 1)) worker$(((round + 1) % 3 + 1))
         claim 'a connection that breaks at some moment: the job fails, and the reason says so' \
