@@ -202,8 +202,10 @@ static int receive_records(nng_stream *stream, bare_result *result)
     nng_aio *aio;
     segment *ring = calloc(2, sizeof *ring);
     int error = ring ? nng_aio_alloc(&aio, NULL, NULL) : NNG_ENOMEM;
-    if (error)
+    if (error) {
+        free(ring);
         return fail("no memory", error);
+    }
     bool good = true;
     error = receive_exactly(stream, aio, &ring[0], HEADER);
     for (unsigned turn = 0; !error && good && ring[turn].size > 0; turn = 1 - turn) {
