@@ -4,6 +4,7 @@
 // Every participant ends in two steps, OVER (no task of it runs any more) and CONCLUDED (nothing of
 // it is left); one that is lost has done both. When all are over, they are told to conclude, with a
 // commit if every task has finished; when all have concluded, the job has ended.
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -439,6 +440,7 @@ void leati_managed_ask(leati_manager *manager, leati_managed_job *job, uint32_t 
                        const leati_msg_ask *ask)
 {
     (void)manager;
+    assert(job->participants && from < job->participant_count);
     bool question = kind == LEATI_MESSAGE_ASK;
     leati_participant *to =
         ask->process < job->participant_count ? &job->participants[ask->process] : NULL;

@@ -187,8 +187,8 @@ leat_err leati_artifact_put(leati_manager *manager, const char *hash, const char
 // Checks (graph, digest, artifacts there, no operator that needs the client's process) and queues a
 // job; `id` gets its id. Takes the lock. LEAT_EINVAL and so on with a sentence: no job is created
 // then.
-leat_err leati_manager_submit(leati_manager *manager, const leati_msg_job *job, bool attached,
-                              char id[LEATI_ID_SIZE], char *why, size_t why_size);
+leat_err leati_manager_submit(leati_manager *manager, const leati_msg_job *submission,
+                              bool attached, char id[LEATI_ID_SIZE], char *why, size_t why_size);
 // By id or a unique beginning of it of at least 4 digits. NULL: none, or several (`*several`).
 leati_managed_job *leati_manager_find(leati_manager *manager, const char *id, bool *several);
 // LEAT_ESTATE when it has ended.

@@ -135,7 +135,7 @@ static leat_err register_member(leati_peer *peer, const leati_msg_register *said
     leati_member *member = why[0] ? NULL : make_member(manager, peer, said);
     if (!why[0] && !member)
         snprintf(why, sizeof why, "the job manager is out of memory");
-    if (why[0]) {
+    if (!member) {
         leati_manager_log(manager, LEAT_LOG_WARN, "a task manager at %s is refused: %s",
                           leati_rpc_peer(peer->rpc), why);
         return answer_register(manager, peer, why); // it closes the connection, or is closed

@@ -75,8 +75,8 @@ static void keep_metrics(leati_manager *manager, leati_participant *p, const lea
     size_t size = metrics->count * sizeof *items;
     for (size_t i = 0; i < metrics->count; i++)
         size += items[i].op.size + items[i].name.size + 2;
-    leati_msg_metric *kept = size ? leati_alloc(manager->allocator, size) : NULL;
-    if (size && !kept)
+    leati_msg_metric *kept = leati_alloc(manager->allocator, size ? size : 1);
+    if (!kept)
         return;
     char *at = (char *)(kept + metrics->count);
     for (size_t i = 0; i < metrics->count; i++) {

@@ -190,8 +190,8 @@ void leati_attempt_unload(leati_attempt *attempt);
 
 extern const leati_placement_hooks leati_attempt_hooks;
 // ASK and ANSWER.
-void leati_attempt_asked(leati_attempt *attempt, const leati_msg_ask *ask);
-leat_err leati_attempt_answered(leati_attempt *attempt, const leati_msg_ask *answer);
+void leati_attempt_asked(leati_attempt *attempt, const leati_msg_ask *message);
+leat_err leati_attempt_answered(leati_attempt *attempt, const leati_msg_ask *message);
 // The job is there: questions that came early are put. With the attempt's lock held.
 void leati_attempt_ask_early_locked(leati_attempt *attempt);
 void leati_attempt_forget_early_locked(leati_attempt *attempt);
