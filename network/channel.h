@@ -113,7 +113,8 @@ typedef struct leati_chunk {
 LEATI_SHARED leati_chunk_kind leati_channel_peek(leati_channel *channel, leati_chunk *chunk);
 // Takes the segment of the chunk just peeked, of which that is the last: until the caller gives it
 // back, the chunk's data stays valid. The channel goes on behind it; its producer is told of the
-// room when the segment is given back. NULL: nothing can be taken, the chunk is to be advanced past.
+// room when the segment is given back. NULL: nothing can be taken, the chunk is to be advanced
+// past.
 LEATI_SHARED leati_segment *leati_channel_take(leati_channel *channel, const leati_chunk *chunk);
 LEATI_SHARED void leati_channel_give_back(leati_segment *segment);
 // Consumes bytes of the chunk just peeked. Data stays valid until the next peek.

@@ -88,9 +88,9 @@ struct leat_job {
     size_t channel_count;
     leati_flusher *flushers;
     struct leati_debloater *debloater; // debloat.h; NULL: it is off
-    leati_flusher *operators_flusher; // one of them, which also serves the operators' flush hooks
-    bool ticking;                     // the flushers have been set going
-    uint32_t promised;                // segments reserved and not yet taken over by a pool
+    leati_flusher *operators_flusher;  // one of them, which also serves the operators' flush hooks
+    bool ticking;                      // the flushers have been set going
+    uint32_t promised;                 // segments reserved and not yet taken over by a pool
     // Atomic.
     _Atomic bool stopping;
     _Atomic int state; // a leat_job_state

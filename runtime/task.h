@@ -118,7 +118,7 @@ struct leati_task {
     leati_record_time time;
     leat_scratch *scratch;
     bool scratch_used;
-    char *folder; // of the job's relative paths, once a function has asked for it
+    char *folder;     // of the job's relative paths, once a function has asked for it
     uint32_t batch;   // records between two looks at the clock
     leat_err failure; // the first error of this task, and its text
     char failure_text[LEATI_FAILURE_TEXT];

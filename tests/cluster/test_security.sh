@@ -3,6 +3,8 @@
 # Who is let into a cluster and who is not, by a secret and by TLS; and that garbage on its ports disturbs nobody.
 #
 # usage: test_security.sh LEAT JOBS GARBAGE
+# The quoted commands are for shells of their own.
+# shellcheck disable=SC2016
 # shellcheck source=tests/cluster/lib.sh
 . "$(dirname -- "$0")/lib.sh"
 # shellcheck source=tests/cluster/certificates.sh
