@@ -5,7 +5,7 @@
 # usage: test_cluster.sh LEAT JOBS WORDCOUNT
 # shellcheck source=tests/cluster/lib.sh
 . "$(dirname -- "$0")/lib.sh"
-wordcount=$3
+wordcount=$(readlink -f -- "$3")
 
 # Real text, of some megabytes.
 cat /usr/share/common-licenses/* >"$work/licences.txt" 2>/dev/null
