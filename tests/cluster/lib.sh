@@ -49,5 +49,8 @@ worker_pid() { jq ".taskmanagers[] | select(.index == $1) | .pid" "$XDG_STATE_HO
 slots_free() { [ "$("$leat" cluster status --json 2>/dev/null | jq '.slots_free')" = "$1" ]; }
 # sums_of COUNT: what the job "sum COUNT" prints, worked out by awk.
 sums_of() {
-    awk -v n="$1" 'BEGIN { for (i = 0; i < n; i++) s[i % 10] += i; for (d = 0; d < 10; d++) printf "%d\t%.0f\n", d, s[d] }'
+    awk -v n="$1" 'BEGIN {
+        for (i = 0; i < n; i++) s[i % 10] += i
+        for (d = 0; d < 10; d++) printf "%d\t%.0f\n", d, s[d]
+    }'
 }

@@ -116,7 +116,8 @@ reset() { inside "$1" ss -K -t dst "$(address "$2")" 2>/dev/null | grep -q ESTAB
 # at_client LIMIT VERB ARGUMENT…: as leat_do.
 at_client() {
     status=0
-    inside client timeout "$1" "$leat" "$2" -m "$(address manager):8081" "${@:3}" >"$work/out" 2>"$work/err" || status=$?
+    inside client timeout "$1" "$leat" "$2" -m "$(address manager):8081" "${@:3}" >"$work/out" 2>"$work/err" ||
+        status=$?
 }
 job_json() { inside client timeout 10 "$leat" status -m "$(address manager):8081" --json "$id" 2>/dev/null; }
 job_state() { job_json | jq -r .state; }
@@ -131,7 +132,9 @@ detach() {
     id=$(cat "$work/out")
     [[ $id =~ ^[0-9a-f]{32}$ ]]
 }
-free_slots() { inside client timeout 10 "$leat" cluster status -m "$(address manager):8081" --json 2>/dev/null | jq .slots_free; }
+free_slots() {
+    inside client timeout 10 "$leat" cluster status -m "$(address manager):8081" --json 2>/dev/null | jq .slots_free
+}
 slots_are() { [ "$(free_slots)" = "$1" ]; }
 # patiently COMMAND…: for half a minute.
 patiently() { wait_until "$@" || wait_until "$@" || wait_until "$@"; }

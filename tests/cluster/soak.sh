@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Random faults of the network and of processes while random jobs run, on three machines. A fault that is shorter than
-# the silence after which a peer counts as lost must leave no trace: both jobs of the round end right. After a longer one
-# each of them ends right, or fails for a reason that has to do with it. Nothing hangs, the cluster is whole again before
-# the next round, and at the end no process has more files open or threads than it needs.
+# the silence after which a peer counts as lost must leave no trace: both jobs of the round end right. After a longer
+# one each of them ends right, or fails for a reason that has to do with it. Nothing hangs, the cluster is whole again
+# before the next round, and at the end no process has more files open or threads than it needs.
 #
 # usage: soak.sh LEAT JOBS MINUTES [SEED]
 # shellcheck source=tests/cluster/machines.sh
@@ -137,7 +137,9 @@ judge() {
 }
 
 # What the job manager has open, and its threads: it lives through all of it.
-handles() { find "/proc/${process[manager]}/fd" "/proc/${process[manager]}/task" -mindepth 1 -maxdepth 1 2>/dev/null | wc -l; }
+handles() {
+    find "/proc/${process[manager]}/fd" "/proc/${process[manager]}/task" -mindepth 1 -maxdepth 1 2>/dev/null | wc -l
+}
 before=$(handles)
 end_seconds=$((SECONDS + minutes * 60))
 while [ $SECONDS -lt $end_seconds ] && [ $bad -lt 10 ]; do
@@ -164,6 +166,9 @@ claim 'some are right' test "$good" -gt 0
 # Connections of clients may linger for a moment.
 calm() { [ "$(handles)" -le $((before + 16)) ]; }
 claim "the job manager has no more files and threads than before ($before, $(handles))" wait_until calm
-job_ids_running() { at_client 20 list --json && [ "$(jq '[.jobs[] | select(.state == "RUNNING" or .state == "CREATED")] | length' "$work/out")" = 0 ]; }
+job_ids_running() {
+    at_client 20 list --json &&
+        [ "$(jq '[.jobs[] | select(.state == "RUNNING" or .state == "CREATED")] | length' "$work/out")" = 0 ]
+}
 claim 'no job is left' job_ids_running
 done_testing

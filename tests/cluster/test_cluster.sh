@@ -40,7 +40,9 @@ claim 'the job is listed as finished' json_has '.jobs[0].state == "FINISHED"'
 
 relative() { (cd "$work" && timeout 60 "$leat" submit -p 3 "$wordcount" -- --input text.txt | sort | cmp - embedded); }
 claim 'a relative path is meant from where the client stands' relative
-own_sink() { (cd "$work" && timeout 60 "$leat" submit "$(dirname -- "$wordcount")/custom_source_sink.so" -- 3 1 ticks.txt); }
+own_sink() {
+    (cd "$work" && timeout 60 "$leat" submit "$(dirname -- "$wordcount")/custom_source_sink.so" -- 3 1 ticks.txt)
+}
 claim 'for functions that open files themselves too' own_sink
 claim 'which is where their files are' grep -qx 'tick 3 of subtask 0' "$work/ticks.txt"
 

@@ -83,13 +83,16 @@ none_gets_through() {
 lisp() { deafen worker1 worker2; sleep 0.8; undeafen worker1 worker2; }
 survives 'one direction between two task managers, for a moment' lisp
 is_fatal 'one direction between two task managers' 'connection to .*(silent|lost)' deafen worker1 worker2
-claim 'one direction between two task managers: another job does not get through either' none_gets_through 3 'no connection to'
+claim 'one direction between two task managers: another job does not get through either' \
+    none_gets_through 3 'no connection to'
 is_mended 'one direction between two task managers' undeafen worker1 worker2
 is_fatal 'the other direction' 'connection to .*(silent|lost)' deafen worker2 worker1
 is_mended 'the other direction' undeafen worker2 worker1
-is_fatal 'what a task manager says to the job manager' 'taskmanager .*(lost|silent|not been heard)' deafen worker3 manager
+is_fatal 'what a task manager says to the job manager' 'taskmanager .*(lost|silent|not been heard)' \
+    deafen worker3 manager
 is_mended 'what a task manager says to the job manager' undeafen worker3 manager
-is_fatal 'what the job manager says to a task manager' 'taskmanager .*(lost|silent|not been heard)' deafen manager worker3
+is_fatal 'what the job manager says to a task manager' 'taskmanager .*(lost|silent|not been heard)' \
+    deafen manager worker3
 is_mended 'what the job manager says to a task manager' undeafen manager worker3
 
 # --- packets that are lost, late, or in the wrong order ---
