@@ -7,6 +7,7 @@
 //
 //     stress_exchange SECONDS [SEED]
 #include "tests/network/nng/flow.h"
+#include "tests/stress/nng_races.h"
 #include "tests/stress/seeded.h"
 
 #include "network/nng/exchange_impl.h"

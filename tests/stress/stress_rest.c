@@ -109,8 +109,9 @@ static bool ask_for(client *c, int fd)
     else
         snprintf(path, sizeof path, "%s", others[next_random(&c->random, 8)]);
     bool cancels = next_random(&c->random, 20) == 0;
-    int size = snprintf(text, sizeof text, "%s %s HTTP/1.1\r\nHost: here\r\n\r\n",
-                        cancels ? "PATCH" : "GET", path);
+    const char *mode = !cancels ? "" : strchr(path, '?') ? "&mode=cancel" : "?mode=cancel";
+    int size = snprintf(text, sizeof text, "%s %s%s HTTP/1.1\r\nHost: here\r\n\r\n",
+                        cancels ? "PATCH" : "GET", path, mode);
     // Broken off now and then.
     bool whole = next_random(&c->random, 10) != 0;
     send_all(fd, text, whole ? (size_t)size : next_random(&c->random, (uint32_t)size));

@@ -6,6 +6,7 @@
 
 #include "network/nng/exchange_impl.h"
 #include "tests/runtime/placed.h"
+#include "tests/stress/nng_races.h"
 
 // The exchange's calls, but for the first, which fills in where the others listen.
 typedef struct endpoint {
