@@ -203,7 +203,7 @@ while read -r archive; do
 done <"$work/archives" | awk '$NF !~ /^leati?_/' | rule 'what is not static is named leat_ or leati_'
 while read -r archive; do
     objdump -t "$archive" 2>/dev/null | awk -v archive="${archive#"$build"/}" '
-        /file format/ { object = $1 }
+        /file format/ { object = $0 }
         # What the signal handler works on, which has no other way to it.
         object ~ /worker_crash\.c\.o:/ { next }
         $0 ~ / O \.(data|bss)[^.[:alnum:]]/ { print archive object " " $NF }'

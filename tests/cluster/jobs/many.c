@@ -78,13 +78,14 @@ typedef struct harmful_plan {
     int64_t at;
 } harmful_plan;
 
-static int overflow(int depth)
+// Each call has the frame of the one before, so that none can take the other's place.
+static int overflow(int depth, const char *before)
 {
     char frame[4096];
     if (depth < 0)
         return 0;
-    memset(frame, depth, sizeof frame);
-    return overflow(depth + 1) + frame[depth % 4096];
+    memset(frame, depth + before[depth % 4096], sizeof frame);
+    return overflow(depth + 1, frame) + frame[depth % 4096];
 }
 
 static int boom(leat_ctx *ctx, const void *in, void *out)
@@ -104,7 +105,7 @@ static int boom(leat_ctx *ctx, const void *in, void *out)
         raise(SIGFPE);
     if (!strcmp(harm->how, "exit"))
         exit(7);
-    return overflow(0) == 1;
+    return overflow(0, (const char[4096]){0}) == 1;
 }
 
 static void harmful(leat_env *env, const char *how, const char *at)
