@@ -56,7 +56,7 @@ claim 'with what it needs and what there is' grep -qE '5 slots.* 4' "$work/err"
 
 # --- files ---
 
-head -c 20000 "$many" >"$work/short.so"
+head -c $(($(stat -c %s "$many") * 2 / 3)) "$many" >"$work/short.so"
 leat_do 60 submit "$work/short.so" -- sum 10 0
 claim 'a truncated job file is refused by the client' refused 3 truncated
 head -c 3000000 /dev/urandom >"$work/large"
