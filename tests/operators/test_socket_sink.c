@@ -284,8 +284,12 @@ Test(socket_sink, cancelling_ends_the_pause_before_a_retry)
     int fd = tcp_listen(&port);
     leat_socket_sink_options options = {.max_retries = 1, .retry_delay_ms = 3600 * 1000};
     start(&s, port, 0, &options);
-    tcp_reset(tcp_accept(fd));
-    for (int64_t before = -1; before != generated || generated == 0;) {
+    int peer = tcp_accept(fd);
+    // A sink that loses its server before the first record pauses before it.
+    while (generated == 0)
+        usleep(1000);
+    tcp_reset(peer);
+    for (int64_t before = -1; before != generated;) {
         before = generated;
         usleep(50000);
     }
