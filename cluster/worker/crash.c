@@ -137,7 +137,8 @@ static void find_place(const crash_state *s, const void *context, leati_last_wor
     }
 }
 
-// A fault a little below the stack pointer, or above it in the frame that is being made.
+// A fault a little below the stack pointer, or above it in the frame that is being made: where the
+// stack is there, nothing faults.
 static bool is_overflow(const siginfo_t *info, const void *context)
 {
 #if defined(__x86_64__)
@@ -149,7 +150,7 @@ static bool is_overflow(const siginfo_t *info, const void *context)
 #endif
     uintptr_t at = (uintptr_t)info->si_addr;
     return info->si_signo == SIGSEGV && info->si_code > 0 && top > 4096 && at > top - 65536 &&
-           at < top + 4096;
+           at < top + 65536;
 }
 
 // Only the first to come has the word; the others wait for the process to end.
