@@ -39,7 +39,7 @@ enum {
     LEATI_FRAME_CLOSED = 6,
     LEATI_FRAME_ALIVE = 7,
 };
-enum { LEATI_OPEN_SIZE = 16, LEATI_EVENT_SIZE = 24 };
+enum { LEATI_OPEN_SIZE = 16, LEATI_EVENT_SIZE = 24, LEATI_CREDIT_SIZE = 4 };
 // What `more` of CREDIT counts.
 enum { LEATI_LIMIT_UNIT = 16 };
 // Why a stream was closed by its sender: `more` of CLOSED.
@@ -67,6 +67,7 @@ enum {
     // How much longer than the connect timeout another process may take to deploy its part of a
     // job: to dial, if that is for it to do, and to know a channel that was opened.
     LEATI_PEER_PATIENCE = 6,
+    LEATI_END_MOVES = 3, // wires that a channel may lose before it begins
 };
 
 // The lists that an end can be in.
@@ -80,7 +81,7 @@ typedef enum leati_end_state {
     LEATI_END_NEW = 0,     // only its waiter is in use
     LEATI_END_WAITING = 1, // for a wire
     LEATI_END_BOUND = 2,   // to the peer's wire
-    LEATI_END_DEAD = 3,    // the wire was lost, or the other end has gone
+    LEATI_END_DEAD = 3,    // the wire was lost, or the other end has gone, or has all of it
 } leati_end_state;
 
 struct leati_end {
@@ -105,7 +106,9 @@ struct leati_end {
     bool closing;        // close waits for it
     bool opened;         // it has a stream number
     bool ending;         // sender: the end of the partition is in the send under way, or was sent
-    bool finished;       // the end of the partition was sent, or has come
+    bool finished;       // receiver: the end of the partition has come
+    bool told;           // receiver: CLOSE was sent, which says so
+    uint8_t moves;       // to another wire
     bool broken;         // receiver: a frame was wrong; what comes is thrown away
     bool refused;        // receiver: the sender has closed
     int64_t deadline_ns; // until when the peer has to be there
@@ -114,7 +117,9 @@ struct leati_end {
     leati_end *next[LEATI_LISTS], *previous[LEATI_LISTS];
     uint32_t progress; // sender: grows with each send that had something of it
     uint32_t flight;   // sender: which one of the wire's, while `writing`
-    uint32_t sequence; // of the next frame; the sender's writer, or the receiver's reader
+    // Of the next frame. The sender's writer counts, without the lock; the receiver's reader.
+    _Atomic uint32_t sequence;
+    uint32_t delivered; // sender: frames that the receiver has told to have
     // Receiver: segments ready to be filled, a ring.
     leati_segment **granted;
     uint32_t grant_capacity, grant_first, grant_count;
@@ -243,6 +248,7 @@ struct leati_link {
     // Of the one who claimed the failure: its list, and the process that the failure is about.
     leati_link *next_failed;
     uint32_t failed_process;
+    uint32_t unconfirmed; // frames sent to it that it has not told to have
 
     pthread_mutex_t lock;
     pthread_cond_t quiet; // `calls` has become 0
@@ -331,8 +337,8 @@ int64_t leati_wire_watch(leati_exchange_peer *peer, int64_t now_ns);
 // The number of a new stream that comes in. LEAT_ENOMEM, LEAT_ENOBUFS.
 LEAT_MUST_USE leat_err leati_inward_take(leati_wire *wire, leati_end *end, uint32_t *stream);
 leati_inward *leati_inward_at(leati_wire *wire, uint32_t stream); // NULL: no stream
-// The end goes. Owes CLOSE unless the sender has closed already.
-void leati_inward_leave(leati_wire *wire, uint32_t stream, bool sender_gone);
+// The end goes. Owes CLOSE unless that was said, or the sender has closed already.
+void leati_inward_leave(leati_wire *wire, uint32_t stream, bool told, bool sender_gone);
 void leati_inward_free(leati_wire *wire, uint32_t stream);
 uint32_t leati_inward_pop_owing(leati_wire *wire);
 leati_outward *leati_outward_at(leati_wire *wire, uint32_t stream); // NULL: no stream

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links: a job attempt's share of the exchange, and the calls of the interface.
 //
-// Closing. A link that has gone well first lets its senders send what is still queued: their last
-// event is the end of the partition. Then every end is taken from its peer, which waits until the
+// Closing. A link that has gone well first lets its senders send what is still queued, of which the
+// end of the partition is the last, and waits until the receivers have told to have it: what a
+// connection loses after that was delivered. Then every end is taken from its peer, which waits until the
 // threads of the wire have let go of it. They hold it while a frame of it is being sent or received
 // and no longer, so that only a peer that has stopped in the middle of a frame makes close wait;
 // after LEATI_STALL_MS the wire is given up.
@@ -291,20 +292,21 @@ static bool has_gone_well(leati_link *link)
         if (!peer)
             continue;
         pthread_mutex_lock(&peer->lock);
-        well = end->finished || (end->sends && ends_well(end->channel));
+        well = end->sends ? end->ending || ends_well(end->channel) : end->finished;
         leati_peer_unlock(peer);
     }
     return well;
 }
 
-// Waits until the end has sent all that it has. False when there is no progress for too long.
+// Waits until the receiver has all that the end has to send, or the link has failed for this end.
+// False when there is no progress for too long.
 static bool drain(leati_end *end, leati_exchange_peer *peer)
 {
     bool in_time = true;
     pthread_mutex_lock(&peer->lock);
     uint32_t progress = end->progress;
     int64_t until_ns = leati_clock_ns() + LEATI_DRAIN_MS * INT64_C(1000000);
-    while (in_time && end->state != LEATI_END_DEAD && !end->finished) {
+    while (in_time && end->state != LEATI_END_DEAD) {
         in_time = await_peer(peer, until_ns);
         if (end->progress == progress)
             continue;
@@ -326,7 +328,7 @@ static void take_out(leati_end *end, leati_exchange_peer *peer)
         if (end->sends)
             leati_outward_close(peer->wire, end->stream, LEATI_CLOSED_ENDED);
         else
-            leati_inward_leave(peer->wire, end->stream, end->refused);
+            leati_inward_leave(peer->wire, end->stream, end->told, end->refused);
         end->opened = false;
         leati_peer_kick(peer);
     }
@@ -370,6 +372,19 @@ static void free_end(leati_end *end)
     leati_free(allocator, end);
 }
 
+// Sends the rest, for which there is no other place than the receivers.
+static void drain_all(leati_link *link)
+{
+    for (leati_end *end = link->ends; end; end = end->next_of_link) {
+        if (!registered_with(end) || !end->sends || drain(end, registered_with(end)))
+            continue;
+        if (leati_link_claim(link))
+            leati_link_report(link, LEAT_EIO, "%s has not confirmed within %d ms what was sent",
+                              link->names[end->process], LEATI_DRAIN_MS);
+        return;
+    }
+}
+
 void leati_exchange_close(leati_link **link)
 {
     leati_link *gone = *link;
@@ -377,10 +392,8 @@ void leati_exchange_close(leati_link **link)
         return;
     *link = NULL;
     leati_end *end;
-    bool drains = has_gone_well(gone);
-    for (end = gone->ends; drains && end; end = end->next_of_link)
-        if (registered_with(end) && end->sends)
-            drains = drain(end, registered_with(end));
+    if (has_gone_well(gone))
+        drain_all(gone);
     pthread_mutex_lock(&gone->lock);
     gone->closing = true;
     while (gone->calls > 0)

@@ -2,8 +2,12 @@
 // Peers: other processes, the wire to each, and the ends of channels that use it.
 //
 // Both sides register their ends whenever they deploy; who has the smaller id dials. An end that
-// finds no wire waits for one until its deadline. What a wire's loss means to an end is final.
-#include <stdarg.h>
+// finds no wire waits for one until its deadline.
+//
+// A wire that is lost takes with it what was under way, so the jobs whose channels have sent or
+// received anything fail. A channel that has not begun waits for the next wire: it may have been
+// opened on a wire that was dead already, as after a pause of the network, without anybody knowing.
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -188,15 +192,21 @@ static void bind(leati_exchange_peer *peer, leati_end *end)
         leati_sender_opened(peer, end, stream);
 }
 
+// Until when the peer has to be there.
+static int64_t deadline_of(const leati_exchange_peer *peer)
+{
+    // Who waits to be dialled waits for the other side to deploy, too.
+    int64_t patience = peer->we_dial ? 1 : LEATI_PEER_PATIENCE;
+    return leati_clock_ns() + peer->exchange->connect_timeout_ms * patience * 1000000;
+}
+
 void leati_exchange_register(leati_exchange_peer *peer, leati_end *end)
 {
     leati_exchange *exchange = peer->exchange;
     pthread_mutex_lock(&peer->lock);
     // Release: pairs with the load by whoever wakes it.
     atomic_store_explicit(&end->peer, peer, memory_order_release);
-    // Who waits to be dialled waits for the other side to deploy, too.
-    int64_t patience_ms = exchange->connect_timeout_ms * (peer->we_dial ? 1 : LEATI_PEER_PATIENCE);
-    end->deadline_ns = leati_clock_ns() + patience_ms * 1000000;
+    end->deadline_ns = deadline_of(peer);
     end->state = LEATI_END_WAITING;
     leati_end_append(peer, end, LEATI_LIST_ALL);
     bool waits = !peer->wire;
@@ -268,20 +278,55 @@ static bool fits(leati_exchange *exchange, const leati_wire *wire, const leati_h
     return true;
 }
 
-// Ends that use the peer's wire cannot go on. Returns the links that their failure is to be
-// reported to. Under the lock.
-static leati_link *detach(leati_exchange_peer *peer)
+static bool can_move(const leati_end *end)
+{
+    // Relaxed: what changes it holds the end.
+    bool begun = end->writing || end->reading || end->refused ||
+                 atomic_load_explicit(&end->sequence, memory_order_relaxed) > 0;
+    return !begun && end->moves < LEATI_END_MOVES;
+}
+
+// Back to where it was before it had a wire.
+static void wait_again(leati_end *end, int64_t deadline_ns)
+{
+    end->moves++;
+    end->state = LEATI_END_WAITING;
+    end->deadline_ns = deadline_ns;
+    end->opened = false;
+    end->announce = end->outstanding;
+    atomic_store_explicit(&end->credit, 0, memory_order_relaxed); // nobody else has to do with it
+}
+
+static uint32_t count_unconfirmed(const leati_exchange_peer *peer, const leati_link *link)
+{
+    uint32_t count = 0;
+    const leati_end *end = peer->lists[LEATI_LIST_ALL].first;
+    for (; end; end = end->next[LEATI_LIST_ALL])
+        if (end->link == link && end->sends)
+            count += atomic_load_explicit(&end->sequence, memory_order_relaxed) - end->delivered;
+    return count;
+}
+
+// Ends that use the peer's wire cannot go on with it. Returns the links that their failure is to be
+// reported to. A peer that talks nonsense would do so on the next wire too. Under the lock.
+static leati_link *detach(leati_exchange_peer *peer, leat_err err)
 {
     leati_link *failed = NULL;
+    int64_t deadline_ns = deadline_of(peer);
     leati_end *end = peer->lists[LEATI_LIST_ALL].first;
     for (; end; end = end->next[LEATI_LIST_ALL]) {
         if (end->state != LEATI_END_BOUND)
             continue;
-        end->state = LEATI_END_DEAD;
         leati_end_remove(peer, end, LEATI_LIST_READY);
         leati_end_remove(peer, end, LEATI_LIST_UNOPENED);
-        // What a sender has sent to its end is the receiver's to miss.
-        if (!end->finished && !end->ending && !end->closing && leati_link_claim(end->link)) {
+        if (err != LEAT_ECORRUPT && can_move(end)) {
+            wait_again(end, deadline_ns);
+            continue;
+        }
+        end->state = LEATI_END_DEAD;
+        bool complete = !end->sends && end->finished;
+        if (!complete && !end->closing && leati_link_claim(end->link)) {
+            end->link->unconfirmed = count_unconfirmed(peer, end->link);
             end->link->failed_process = end->process;
             end->link->next_failed = failed;
             failed = end->link;
@@ -299,8 +344,12 @@ static void report_lost(leati_link *failed, leat_err err, const char *why)
     while (failed) {
         leati_link *link = failed;
         failed = link->next_failed; // before the report, after which the link may be closed
-        leati_link_report(link, err, "the connection to %s was lost: %s",
-                          link->names[link->failed_process], why);
+        char lost[80] = "";
+        if (link->unconfirmed > 0)
+            snprintf(lost, sizeof lost, " (%" PRIu32 " buffers sent to it are not confirmed)",
+                     link->unconfirmed);
+        leati_link_report(link, err, "the connection to %s was lost: %s%s",
+                          link->names[link->failed_process], why, lost);
     }
 }
 
@@ -324,7 +373,7 @@ static void opened(leati_connection *connection, void *user, const leati_hello *
     // The other side dials only when it has given up the connection that was.
     if (peer->wire) {
         leati_connection_close(peer->connection, LEAT_EIO, again);
-        failed = detach(peer);
+        failed = detach(peer, LEAT_EIO);
     }
     // Release: pairs with the loads of the wire's writer and reader.
     atomic_store_explicit(&wire->peer, peer, memory_order_release);
@@ -368,7 +417,7 @@ static void closed(leati_connection *connection, void *user, leat_err err, const
         leati_wire_release_taken(wire);
         pthread_mutex_lock(&peer->lock);
         if (peer->wire == wire)
-            failed = detach(peer);
+            failed = detach(peer, err);
         leati_wire_drop_flights(wire, peer);
         if (wire->reading)
             wire->reading->reading = false;

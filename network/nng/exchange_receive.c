@@ -133,6 +133,17 @@ static void put_open(leati_wire *wire, leati_end *end)
     leati_wire_put(wire, &frame, payload);
 }
 
+// Says that the partition has come to its end, so that the sender may forget it.
+static void confirm_end(leati_wire *wire, leati_exchange_peer *peer, leati_end *end)
+{
+    if (!end->finished || end->told || end->refused || end->closing || !end->opened ||
+        peer->wire != wire)
+        return;
+    end->told = true;
+    leati_frame frame = {.kind = LEATI_FRAME_CLOSE, .channel = end->stream};
+    leati_wire_put(wire, &frame, NULL);
+}
+
 // What a CREDIT says of the size of segments, in units.
 static uint16_t limit_of(const leati_end *end)
 {
@@ -140,10 +151,28 @@ static uint16_t limit_of(const leati_end *end)
     return units <= UINT16_MAX ? (uint16_t)units : 0;
 }
 
+static void put_credit(leati_wire *wire, const leati_end *end)
+{
+    // Relaxed: the reader counts it under the lock.
+    uint32_t delivered = atomic_load_explicit(&end->sequence, memory_order_relaxed);
+    uint8_t payload[LEATI_CREDIT_SIZE];
+    for (int i = 0; i < LEATI_CREDIT_SIZE; i++)
+        payload[i] = (uint8_t)(delivered >> 8 * i);
+    leati_frame frame = {
+        .size = sizeof payload,
+        .kind = LEATI_FRAME_CREDIT,
+        .more = limit_of(end),
+        .channel = end->stream,
+        .sequence = end->announce,
+    };
+    leati_wire_put(wire, &frame, payload);
+}
+
 bool leati_receiver_step(leati_wire *wire, leati_exchange_peer *peer, leati_end *end, leat_err *err)
 {
     if (end->finished || end->broken || end->refused) {
         take_back(peer, end);
+        confirm_end(wire, peer, end);
         return false;
     }
     grant(peer, end);
@@ -158,13 +187,7 @@ bool leati_receiver_step(leati_wire *wire, leati_exchange_peer *peer, leati_end 
         end->opened = true;
         put_open(wire, end);
     } else if (end->announce >= batch_of(end)) {
-        leati_frame frame = {
-            .kind = LEATI_FRAME_CREDIT,
-            .more = limit_of(end),
-            .channel = end->stream,
-            .sequence = end->announce,
-        };
-        leati_wire_put(wire, &frame, NULL);
+        put_credit(wire, end);
     } else {
         return false;
     }
@@ -227,11 +250,12 @@ static leati_end *find_receiver(leati_wire *wire, const leati_frame *frame, verd
         what->nonsense = "the stream has ended";
         return NULL;
     }
-    if (frame->sequence != end->sequence) {
+    // Relaxed: it changes here alone, under the lock.
+    if (frame->sequence != atomic_load_explicit(&end->sequence, memory_order_relaxed)) {
         break_end(what, end, "has sent frames that are not in sequence");
         return NULL;
     }
-    end->sequence++;
+    atomic_store_explicit(&end->sequence, frame->sequence + 1, memory_order_relaxed);
     end->reading = true;
     wire->reading = end;
     return end;
@@ -256,6 +280,7 @@ static bool sizes_fit(const leati_frame *frame)
     case LEATI_FRAME_DATA:
         return frame->size > 0;
     case LEATI_FRAME_CREDIT:
+        return frame->size == LEATI_CREDIT_SIZE;
     case LEATI_FRAME_CLOSE:
     case LEATI_FRAME_CLOSED:
     case LEATI_FRAME_ALIVE:
@@ -422,6 +447,21 @@ static void take_open(leati_wire *wire, leati_exchange_peer *peer, const leati_f
     leati_sender_opened(peer, end, frame->channel);
 }
 
+// What the receiver has of what was sent. False when it cannot.
+static bool note_delivered(leati_end *end, const uint8_t *payload)
+{
+    uint32_t delivered = 0;
+    for (int i = LEATI_CREDIT_SIZE - 1; i >= 0; i--)
+        delivered = delivered << 8 | payload[i];
+    uint32_t sent = atomic_load_explicit(&end->sequence, memory_order_relaxed); // as it is counted
+    // Of numbers that begin anew, those from the one to the other.
+    if (delivered - end->delivered > sent - end->delivered)
+        return false;
+    end->progress += delivered - end->delivered;
+    end->delivered = delivered;
+    return true;
+}
+
 static void take_credit(leati_wire *wire, leati_exchange_peer *peer, const leati_frame *frame,
                         verdict *what)
 {
@@ -432,6 +472,10 @@ static void take_credit(leati_wire *wire, leati_exchange_peer *peer, const leati
         slot->credit += frame->sequence;
         if (frame->sequence > LEATI_WIRE_MAX_CREDIT || slot->credit > LEATI_WIRE_MAX_CREDIT)
             what->nonsense = "it is too much credit";
+        return;
+    }
+    if (!note_delivered(slot->end, wire->small)) {
+        what->nonsense = "it confirms what was not sent";
         return;
     }
     // Relaxed: only this thread adds.
@@ -448,7 +492,7 @@ static void take_credit(leati_wire *wire, leati_exchange_peer *peer, const leati
     leati_end_ready(peer, slot->end);
 }
 
-// The receiver wants no more.
+// The receiver wants no more: it has closed, or has got the end of the partition.
 static void take_close(leati_wire *wire, leati_exchange_peer *peer, const leati_frame *frame,
                        verdict *what)
 {
@@ -464,6 +508,8 @@ static void take_close(leati_wire *wire, leati_exchange_peer *peer, const leati_
     end->opened = false;
     leati_end_remove(peer, end, LEATI_LIST_READY);
     pthread_cond_broadcast(&peer->changed);
+    // Behind the end of the partition it says that all of it has come.
+    end->delivered = atomic_load_explicit(&end->sequence, memory_order_relaxed);
     if (!end->ending)
         fail_link(what, end, LEAT_ECLOSED, "has closed a channel that is sent to it");
 }

@@ -68,6 +68,15 @@ static bool takes_more(const leati_wire *wire)
 
 // --- a sender's turn ---
 
+// Relaxed: who compares it with what the peer has told takes the peer's lock, as this thread does
+// before it sends the frame.
+static uint32_t next_sequence(leati_end *end)
+{
+    uint32_t sequence = atomic_load_explicit(&end->sequence, memory_order_relaxed);
+    atomic_store_explicit(&end->sequence, sequence + 1, memory_order_relaxed);
+    return sequence;
+}
+
 static void put_event(leati_wire *wire, leati_end *end, const leati_event *event)
 {
     uint8_t payload[LEATI_EVENT_SIZE] = {event->tag, event->priority};
@@ -79,7 +88,7 @@ static void put_event(leati_wire *wire, leati_end *end, const leati_event *event
         .size = sizeof payload,
         .kind = LEATI_FRAME_EVENT,
         .channel = end->stream,
-        .sequence = end->sequence++,
+        .sequence = next_sequence(end),
     };
     leati_wire_put(wire, &frame, payload);
 }
@@ -159,7 +168,7 @@ static bool put_chunk(leati_wire *wire, leati_end *end, const leati_chunk *chunk
         .kind = LEATI_FRAME_DATA,
         .more = backlog_of(end),
         .channel = end->stream,
-        .sequence = end->sequence++,
+        .sequence = next_sequence(end),
     };
     this->used = true;
     if (is_small(wire, chunk)) {
@@ -404,9 +413,8 @@ void leati_wire_sent(leati_connection *connection, void *user)
     for (uint32_t i = 0; i < wire->flight_count; i++) {
         leati_end *end = wire->flights[i].end;
         end->progress++;
-        end->finished |= wire->flights[i].finishes;
         end->writing = false;
-        awaited |= end->closing || end->finished;
+        awaited |= end->closing;
         if (wire->flights[i].size > 0)
             leati_end_ready(peer, end);
     }

@@ -56,7 +56,7 @@ void leati_inward_free(leati_wire *wire, uint32_t stream)
         make_free(wire, stream);
 }
 
-void leati_inward_leave(leati_wire *wire, uint32_t stream, bool sender_gone)
+void leati_inward_leave(leati_wire *wire, uint32_t stream, bool told, bool sender_gone)
 {
     leati_inward *slot = &wire->inward[stream];
     if (sender_gone) {
@@ -64,6 +64,8 @@ void leati_inward_leave(leati_wire *wire, uint32_t stream, bool sender_gone)
         return;
     }
     slot->end = NULL;
+    if (told)
+        return;
     slot->owes = true;
     slot->listed = true;
     slot->next = LEATI_NO_STREAM;

@@ -64,7 +64,8 @@ if command -v groff >/dev/null; then
             # shellcheck disable=SC2086 # no verb is the page of the program
             "$leat" help --man $verb >"$work/page.1"
             groff -man -ww -Tutf8 "$work/page.1" >"$work/page" 2>&1 && grep -q 'LEAT' "$work/page" || return 1
-            ! grep 'warning' "$work/page" || return 1
+            # man.local is the site's own file of macros, which is missing on some machines.
+            ! grep 'warning' "$work/page" | grep -v "man\.local'" || return 1
         done
     }
     claim 'manual pages have no faults' sound

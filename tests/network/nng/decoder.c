@@ -13,6 +13,7 @@ enum {
     CREDIT_MOST = 1 << 20,
     OPEN_SIZE = 16,
     EVENT_SIZE = 24,
+    CREDIT_SIZE = 4,
     ELEMENT_HEADER = 4
 };
 
@@ -297,11 +298,17 @@ static bool take_open(decoder *self, speaker *receiver, const frame *head, const
     return true;
 }
 
-static bool take_credit(decoder *self, speaker *receiver, decoder_stream *stream, const frame *head)
+static bool take_credit(decoder *self, speaker *receiver, decoder_stream *stream, const frame *head,
+                        const uint8_t *payload)
 {
     receiver->seen.limits += head->more > 0;
     if (!stream->open)
         return true;
+    // It counts as sequences do.
+    uint32_t more = (uint32_t)little(payload, 4) - (uint32_t)stream->delivered;
+    if (more > stream->sequence - stream->delivered)
+        return wrong(self, "channel %u: confirms what was not sent", stream->number);
+    stream->delivered += more;
     stream->granted += head->sequence;
     if (stream->granted - stream->used > CREDIT_MOST)
         return wrong(self, "channel %u: too much credit", stream->number);
@@ -384,7 +391,7 @@ static bool header_fits(const frame *head, uint32_t segment_size)
     case DECODER_EVENT:
         return head->size == EVENT_SIZE && no_more;
     case DECODER_CREDIT:
-        return empty;
+        return head->size == CREDIT_SIZE;
     case DECODER_CLOSE:
         return empty && no_more && head->sequence == 0;
     case DECODER_CLOSED:
@@ -415,7 +422,7 @@ static bool take_frame(decoder *self, int side, const frame *head, const uint8_t
     case DECODER_EVENT:
         return take_event(self, receiver, stream, head, payload);
     case DECODER_CREDIT:
-        return take_credit(self, from, stream, head);
+        return take_credit(self, from, stream, head, payload);
     case DECODER_CLOSE:
         stream->closing = true;
         return true;

@@ -53,8 +53,9 @@ typedef struct decoder_stream {
     uint64_t attempt;
     uint32_t number; // of the channel
     uint64_t granted, used;
-    uint64_t sequence; // of the next frame of data or event
-    uint64_t bytes;    // of data
+    uint64_t sequence;  // of the next frame of data or event
+    uint64_t delivered; // as the receiver has said
+    uint64_t bytes;     // of data
     // The element that goes on in the next segment.
     uint8_t *payload;
     uint32_t tag, size, have;

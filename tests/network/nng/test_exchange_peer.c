@@ -166,6 +166,14 @@ static void impostor_open(impostor *self, uint32_t stream, uint64_t attempt, uin
     impostor_say(self, &frame, payload, sizeof payload);
 }
 
+static void impostor_credit(impostor *self, uint32_t stream, uint32_t credit, uint8_t delivered)
+{
+    const uint8_t payload[LEATI_CREDIT_SIZE] = {delivered};
+    leati_frame frame = {
+        .size = sizeof payload, .kind = LEATI_FRAME_CREDIT, .channel = stream, .sequence = credit};
+    impostor_say(self, &frame, payload, sizeof payload);
+}
+
 static void impostor_data(impostor *self, uint32_t stream, uint32_t sequence, uint32_t size)
 {
     static const uint8_t bytes[FLOW_SEGMENT];
@@ -244,6 +252,15 @@ static void scene_sends(scene *self)
     self->stream = 9;
 }
 
+// The node has heard everything when it has answered this.
+static void scene_catch_up(scene *self)
+{
+    impostor_open(&self->peer, 1, 5, 5, 0);
+    leati_frame close = {.kind = LEATI_FRAME_CLOSE, .channel = 1};
+    impostor_say(&self->peer, &close, NULL, 0);
+    impostor_hear(&self->peer, &self->at, LEATI_FRAME_CLOSED);
+}
+
 static void assert_failed(scene *self, leat_err err, const char *text)
 {
     share_await_failure(&self->share);
@@ -288,7 +305,8 @@ Test(exchange_peer, frames_that_make_no_sense_end_the_connection)
         {.kind = LEATI_FRAME_DATA, .size = UINT32_MAX},          // the same
         {.kind = LEATI_FRAME_EVENT, .size = LEATI_EVENT_SIZE},   // an event of tag 0
         {.kind = LEATI_FRAME_EVENT, .size = 23},                 // cut off
-        {.kind = LEATI_FRAME_CREDIT, .size = 4},                 // with a payload
+        {.kind = LEATI_FRAME_CREDIT},                            // without payload
+        {.kind = LEATI_FRAME_CREDIT, .size = 8},                 // with too much
         {.kind = LEATI_FRAME_CLOSE, .size = 1},                  // the same
         {.kind = LEATI_FRAME_CLOSED, .channel = 5},              // no such stream
         {.kind = LEATI_FRAME_OPEN},                              // without payload
@@ -326,9 +344,7 @@ Test(exchange_peer, credit_without_end_is_refused)
         static scene s;
         scene_sends(&s);
         impostor_open(&s.peer, 9, ATTEMPT, number, 0);
-        leati_frame credit = {
-            .kind = LEATI_FRAME_CREDIT, .channel = 9, .sequence = LEATI_WIRE_MAX_CREDIT + 1};
-        impostor_say(&s.peer, &credit, NULL, 0);
+        impostor_credit(&s.peer, 9, LEATI_WIRE_MAX_CREDIT + 1, 0);
         assert_failed(&s, LEAT_ECORRUPT, "it is too much credit");
         scene_end(&s);
     }
@@ -350,6 +366,8 @@ Test(exchange_peer, data_after_the_end_ends_the_connection)
     static scene s;
     scene_receives(&s);
     impostor_event(&s.peer, s.stream, 0, LEATI_TAG_END_OF_PARTITION, 0);
+    uint32_t close = impostor_hear(&s.peer, &s.at, LEATI_FRAME_CLOSE);
+    cr_assert_eq(s.peer.heard[close].channel, s.stream);
     impostor_data(&s.peer, s.stream, 1, 10);
     impostor_await(&s.peer, &s.peer.closed);
     cr_assert_eq(s.share.failures, 0); // the channel itself is complete
@@ -421,8 +439,7 @@ Test(exchange_peer, a_sender_keeps_to_its_credit_and_says_closed_once)
     cr_assert_eq(s.peer.heard[heard].channel, 1);
     cr_assert_eq(heard, 3);                 // no fourth piece of data
     impostor_say(&s.peer, &close, NULL, 0); // has crossed it
-    leati_frame credit = {.kind = LEATI_FRAME_CREDIT, .channel = 9, .sequence = 1};
-    impostor_say(&s.peer, &credit, NULL, 0);
+    impostor_credit(&s.peer, 9, 1, 3);
     heard = impostor_hear(&s.peer, &s.at, LEATI_FRAME_DATA);
     cr_assert_eq(heard, 4);
     cr_assert_eq(s.peer.heard[heard].sequence, 3);
@@ -467,6 +484,145 @@ Test(exchange_peer, a_stream_number_is_free_again_when_both_are_done_with_it)
     }
     impostor_end(&s.peer);
     node_close(&s.nodes[1]);
+}
+
+// --- what is confirmed ---
+
+// The data and both events at the end are sent; the peer confirms nothing of it.
+static void scene_sends_all(scene *self)
+{
+    scene_begin(self);
+    flow_init(&self->flow, &self->share, &self->share, 4, 100);
+    flow_send(&self->flow, 0);
+    flow_start_producer(&self->flow);
+    impostor_open(&self->peer, 9, ATTEMPT, 4, 100);
+    uint32_t heard;
+    do
+        heard = impostor_hear(&self->peer, &self->at, LEATI_FRAME_EVENT);
+    while (self->peer.payload[heard][0] != LEATI_TAG_END_OF_PARTITION);
+    flow_join(&self->flow);
+}
+
+Test(exchange_peer, what_was_sent_and_never_confirmed_fails_the_job)
+{
+    static scene s;
+    scene_sends_all(&s);
+    cr_assert_eq(s.share.failures, 0);
+    leati_transport *transport = s.nodes[1].transport;
+    transport->close(&s.share.link);
+    cr_assert_eq(s.share.failures, 1);
+    cr_assert_str_eq(s.share.text, "taskmanager 0 has not confirmed within 3000 ms what was sent");
+    scene_end(&s);
+}
+
+Test(exchange_peer, what_a_connection_loses_at_the_end_of_a_job_is_told)
+{
+    static scene s;
+    scene_sends_all(&s);
+    uint32_t frames = s.peer.heard[s.at - 1].sequence + 1;
+    impostor_credit(&s.peer, 9, 1, (uint8_t)(frames - 2));
+    scene_catch_up(&s);
+    leati_connection_close(s.peer.connection, LEAT_ECLOSED, NULL);
+    assert_failed(&s, LEAT_ECLOSED, "(2 buffers sent to it are not confirmed)");
+    scene_end(&s);
+}
+
+Test(exchange_peer, what_is_confirmed_is_done)
+{
+    static scene s;
+    scene_sends_all(&s);
+    leati_frame close = {.kind = LEATI_FRAME_CLOSE, .channel = 9};
+    impostor_say(&s.peer, &close, NULL, 0);
+    uint32_t closed = impostor_hear(&s.peer, &s.at, LEATI_FRAME_CLOSED);
+    cr_assert(s.peer.heard[closed].channel == 9 && s.peer.heard[closed].more == 0);
+    leati_connection_close(s.peer.connection, LEAT_ECLOSED, NULL);
+    s.nodes[1].transport->close(&s.share.link);
+    cr_assert_eq(s.share.failures, 0, "%s", s.share.text);
+    scene_end(&s);
+}
+
+Test(exchange_peer, confirming_what_was_not_sent_ends_the_connection)
+{
+    static scene s;
+    scene_sends(&s);
+    impostor_open(&s.peer, 9, ATTEMPT, 4, 3);
+    for (uint32_t i = 0; i < 3; i++)
+        impostor_hear(&s.peer, &s.at, LEATI_FRAME_DATA);
+    impostor_credit(&s.peer, 9, 0, 4);
+    assert_failed(&s, LEAT_ECORRUPT, "it confirms what was not sent");
+    scene_end(&s);
+}
+
+// --- a connection that is lost before the channel has begun ---
+
+// The peer goes and comes back.
+static void scene_reconnects(scene *self)
+{
+    impostor_end(&self->peer);
+    impostor_dial(&self->peer, &self->nodes[1], "one", FLOW_SEGMENT);
+    impostor_await(&self->peer, &self->peer.opened);
+    self->at = 0;
+}
+
+Test(exchange_peer, a_received_channel_that_has_not_begun_is_opened_again)
+{
+    static scene s;
+    scene_receives(&s);
+    for (uint32_t i = 0; i < LEATI_END_MOVES; i++) {
+        scene_reconnects(&s);
+        uint32_t open = impostor_hear(&s.peer, &s.at, LEATI_FRAME_OPEN);
+        cr_assert_eq(s.peer.heard[open].sequence, LEATI_RECEIVE_STEADY);
+        cr_assert_eq(leati_element_get_i64(s.peer.payload[open] + 8), 4);
+        s.stream = s.peer.heard[open].channel;
+    }
+    cr_assert_eq(s.share.failures, 0, "%s", s.share.text);
+    impostor_data(&s.peer, s.stream, 0, 10); // what it was granted on the first wire is good here
+    impostor_data(&s.peer, s.stream, 1, 10);
+    impostor_event(&s.peer, s.stream, 2, LEATI_TAG_END_OF_PARTITION, 0);
+    impostor_hear(&s.peer, &s.at, LEATI_FRAME_CLOSE);
+    cr_assert_eq(s.share.failures, 0, "%s", s.share.text);
+    scene_end(&s);
+}
+
+Test(exchange_peer, a_sent_channel_that_has_not_begun_is_sent_over_the_next_connection)
+{
+    static scene s;
+    scene_begin(&s);
+    flow_init(&s.flow, &s.share, &s.share, 4, 1 << 20);
+    flow_send(&s.flow, 0);
+    impostor_open(&s.peer, 9, ATTEMPT, 4, 3); // and there is nothing to be sent yet
+    scene_catch_up(&s);
+    scene_reconnects(&s);
+    impostor_open(&s.peer, 7, ATTEMPT, 4, 1);
+    flow_start_producer(&s.flow);
+    uint32_t data = impostor_hear(&s.peer, &s.at, LEATI_FRAME_DATA);
+    cr_assert(s.peer.heard[data].channel == 7 && s.peer.heard[data].sequence == 0);
+    cr_assert_eq(s.share.failures, 0, "%s", s.share.text);
+    scene_end(&s);
+}
+
+Test(exchange_peer, a_channel_is_not_opened_for_ever)
+{
+    static scene s;
+    scene_receives(&s);
+    for (uint32_t i = 0; i < LEATI_END_MOVES; i++) {
+        scene_reconnects(&s);
+        impostor_hear(&s.peer, &s.at, LEATI_FRAME_OPEN);
+    }
+    leati_connection_close(s.peer.connection, LEAT_ECLOSED, NULL);
+    assert_failed(&s, LEAT_ECLOSED, "the connection to taskmanager 0 was lost");
+    scene_end(&s);
+}
+
+Test(exchange_peer, a_channel_that_has_begun_is_not_opened_again)
+{
+    static scene s;
+    scene_receives(&s);
+    impostor_data(&s.peer, s.stream, 0, 10);
+    scene_catch_up(&s);
+    leati_connection_close(s.peer.connection, LEAT_ECLOSED, NULL);
+    assert_failed(&s, LEAT_ECLOSED, "the connection to taskmanager 0 was lost");
+    scene_end(&s);
 }
 
 // --- a peer that stops ---

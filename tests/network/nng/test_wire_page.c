@@ -494,6 +494,7 @@ Test(wire_page, decoder_finds_what_is_not_as_the_page_says)
         {.kind = DECODER_EVENT, .gone = true, .why = "instead of"},
         {.kind = DECODER_CREDIT, .at = 0, .flip = 1, .why = "frame of kind"},
         {.kind = DECODER_CREDIT, .at = 14, .flip = 32, .why = "too much credit"},
+        {.kind = DECODER_CREDIT, .at = 18, .flip = 1, .why = "not sent"},
         {.kind = DECODER_CREDIT, .gone = true, .all = true, .why = "without credit"},
         {.kind = DECODER_CLOSED, .at = 6, .flip = 2, .why = "for reason 2"},
         {.kind = DECODER_CLOSED, .gone = true, .why = "never closed"},
