@@ -36,7 +36,9 @@ typedef struct node {
     char id[16];
 } node;
 
-static inline void node_open(node *self, const char *id, int64_t connect_timeout_ms)
+// With a socket file and a secret or certificates, or NULL.
+static inline void node_open_at(node *self, const char *id, int64_t connect_timeout_ms,
+                                const char *socket_path, const leati_auth *auth)
 {
     char why[256] = "";
     snprintf(self->id, sizeof self->id, "%s", id);
@@ -46,11 +48,18 @@ static inline void node_open(node *self, const char *id, int64_t connect_timeout
         .process = self->id,
         .segment_size = FLOW_SEGMENT,
         .connect_timeout_ms = connect_timeout_ms,
+        .socket_path = socket_path,
+        .auth = auth,
     };
     leat_err err = leati_exchange_create(&options, &self->transport, why, sizeof why);
-    if (err != LEAT_OK)
+    if (*why)
         fprintf(stderr, "%s\n", why);
-    FLOW_CHECK(err == LEAT_OK);
+    FLOW_CHECK(err == LEAT_OK && !*why);
+}
+
+static inline void node_open(node *self, const char *id, int64_t connect_timeout_ms)
+{
+    node_open_at(self, id, connect_timeout_ms, NULL, NULL);
 }
 
 static inline void node_close(node *self)
