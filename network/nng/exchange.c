@@ -13,7 +13,7 @@
 #include "leat/base.h"
 #include "network/nng/exchange_impl.h"
 
-enum { MOST_CONNECTIONS = 4096 };
+enum { MOST_CONNECTIONS = 4096, MOST_NEAR = 1024 };
 
 void leati_exchange_poke(leati_exchange *exchange)
 {
@@ -156,8 +156,8 @@ static void *keep_house(void *arg)
 
 // --- life ---
 
-static leat_err listen_for_peers(leati_exchange *exchange, const char *address, char *why,
-                                 size_t why_size)
+static leat_err listen_at(leati_exchange *exchange, const char *address, uint32_t most,
+                          leati_listener **listener, char *why, size_t why_size)
 {
     leati_listener_options options = {
         .allocator = exchange->allocator,
@@ -165,14 +165,41 @@ static leat_err listen_for_peers(leati_exchange *exchange, const char *address, 
         .auth = exchange->auth,
         .hello_timeout_ms = exchange->connect_timeout_ms,
         .frame_max = exchange->segment_size,
-        .most = MOST_CONNECTIONS,
+        .most = most,
         .accepted = accepted,
         .user = exchange,
     };
     // Without a cluster: which one this is may only become known later, so that who dials says its
     // own, and it is compared here (exchange_peer.c).
     leati_exchange_hello(exchange, &options.hello);
-    return leati_listener_create(&options, &exchange->listener, why, why_size);
+    return leati_listener_create(&options, listener, why, why_size);
+}
+
+// At the socket file. Whatever is in its way, peers have the port.
+static void listen_near(leati_exchange *exchange, const char *path, char *why, size_t why_size)
+{
+    char address[LEATI_EXCHANGE_ADDRESS_ONE];
+    if (!leati_socket_path_fits(path, why, why_size))
+        return;
+    snprintf(address, sizeof address, "ipc://%s", path);
+    (void)listen_at(exchange, address, MOST_NEAR, &exchange->near, why, why_size);
+}
+
+static leat_err listen_for_peers(leati_exchange *exchange, const leati_exchange_options *options,
+                                 char *why, size_t why_size)
+{
+    leat_err err =
+        listen_at(exchange, options->address, MOST_CONNECTIONS, &exchange->listener, why, why_size);
+    if (err != LEAT_OK)
+        return err;
+    if (why_size > 0)
+        *why = '\0';
+    if (options->socket_path)
+        listen_near(exchange, options->socket_path, why, why_size);
+    snprintf(exchange->address, sizeof exchange->address, "%s%s%s",
+             leati_listener_address(exchange->listener), exchange->near ? " " : "",
+             exchange->near ? leati_listener_address(exchange->near) : "");
+    return LEAT_OK;
 }
 
 static void free_exchange(leati_exchange *exchange)
@@ -223,7 +250,7 @@ leat_err leati_exchange_create(const leati_exchange_options *options, leati_tran
         return err;
     }
     leati_transport *made = &exchange->transport;
-    err = listen_for_peers(exchange, options->address, why, why_size);
+    err = listen_for_peers(exchange, options, why, why_size);
     if (err != LEAT_OK)
         leati_exchange_destroy(&made);
     else
@@ -233,7 +260,7 @@ leat_err leati_exchange_create(const leati_exchange_options *options, leati_tran
 
 const char *leati_exchange_address(const leati_transport *transport)
 {
-    return leati_listener_address(((const leati_exchange *)transport)->listener);
+    return ((const leati_exchange *)transport)->address;
 }
 
 void leati_exchange_set_cluster(leati_transport *transport, const char *cluster)
@@ -251,6 +278,7 @@ void leati_exchange_destroy(leati_transport **transport)
     if (!exchange)
         return;
     *transport = NULL;
+    leati_listener_destroy(&exchange->near);
     leati_listener_destroy(&exchange->listener);
     pthread_mutex_lock(&exchange->lock);
     exchange->stopping = true;

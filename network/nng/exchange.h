@@ -2,7 +2,8 @@
 // The transport between task managers over nng_stream: one connection for each pair of them,
 // whatever the number of jobs and channels.
 //
-// Of two processes the one with the smaller id dials. Frames: see docs/wire.md.
+// Of two processes the one with the smaller id dials: the socket file of the other, where that is
+// on the same host, else its port. Frames: see docs/wire.md.
 #ifndef LEATI_NETWORK_NNG_EXCHANGE_H
 #define LEATI_NETWORK_NNG_EXCHANGE_H
 
@@ -11,7 +12,10 @@
 
 typedef struct leati_exchange_options {
     const leat_allocator *allocator;
-    const char *address;    // where to listen: "tcp://127.0.0.1:0"
+    const char *address; // where to listen: "tcp://127.0.0.1:0"
+    // Where to listen as well, for processes of this host: a path that nothing has yet, in a folder
+    // that nobody but this user may enter. NULL: not, and the sockets of others are not dialled.
+    const char *socket_path;
     const char *process;    // this process's id, unique in the world
     const leati_auth *auth; // what peers must know too; or NULL
     uint32_t segment_size;  // of the runtime's pool; peers must have the same
@@ -24,11 +28,14 @@ typedef struct leati_exchange_options {
     void *user;
 } leati_exchange_options;
 
-// Starts to listen. LEAT_EIO and so on with a sentence in `why`.
+// Starts to listen. LEAT_EIO and so on with a sentence in `why`. With LEAT_OK `why` is empty, or
+// says why it does without the socket.
 LEAT_MUST_USE leat_err leati_exchange_create(const leati_exchange_options *options,
                                              leati_transport **transport, char *why,
                                              size_t why_size);
-// Where it listens: "tcp://127.0.0.1:40123".
+// Where it listens, which is what its peers are to be given: "tcp://127.0.0.1:40123", or with a
+// socket "tcp://127.0.0.1:40123 ipc:///path".
+enum { LEATI_EXCHANGE_ADDRESS = 280 }; // bytes at most, with the NUL
 const char *leati_exchange_address(const leati_transport *transport);
 // The cluster (may be "") that peers must be of too, from now on.
 void leati_exchange_set_cluster(leati_transport *transport, const char *cluster);

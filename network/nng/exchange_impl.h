@@ -226,13 +226,15 @@ struct leati_exchange_peer {
     pthread_mutex_t lock;
     pthread_cond_t changed; // an end was let go, was refused, has progressed
     // Under the lock.
-    char *address;
+    char *address;                // one or two: leati_exchange_address
     leati_wire *wire;             // open
     leati_connection *connection; // of that wire
     leati_end_list lists[LEATI_LISTS];
     _Atomic uint32_t *to_wake; // what the writer sleeps on, once the lock is given up; or NULL
     uint32_t soon;             // ends that became ready for later, since the writer has looked last
     bool dialing;
+    bool dials_near;  // its socket file; what that gives in the end is no failure to be told
+    bool passes_near; // that was in vain, and the next dialing is the other address
     int64_t dial_at_ns;
     uint32_t dial_failures;
     char trouble[256]; // why the last dialing failed
@@ -270,6 +272,8 @@ struct leati_exchange {
     uint32_t segment_size;
     int64_t connect_timeout_ms;
     leati_listener *listener;
+    leati_listener *near; // at a socket file; NULL: neither this nor dialing such a one
+    char address[LEATI_EXCHANGE_ADDRESS]; // of both
     pthread_t housekeeper;
 
     pthread_mutex_t lock;
@@ -325,6 +329,16 @@ void leati_exchange_register(leati_exchange_peer *peer, leati_end *end);
 // What is due at the peer: dialing, channels that have waited for too long. Returns when it is to
 // be called again, INT64_MAX for never. Housekeeper.
 int64_t leati_exchange_tend(leati_exchange_peer *peer, int64_t now_ns);
+
+// --- addresses (address.c) ---
+
+// How long it may be, with its NUL: one of two in a list.
+enum { LEATI_EXCHANGE_ADDRESS_ONE = 160 };
+// Of a list as leati_exchange_address gives it, with `near` the address of the socket file, if
+// there is one that this process may trust; else the other one. Returns which.
+bool leati_address_choose(const char *list, bool near, char to[LEATI_EXCHANGE_ADDRESS_ONE]);
+// Whether a socket can have that path; else a sentence in `why`.
+bool leati_socket_path_fits(const char *path, char *why, size_t why_size);
 
 // --- signs of life (exchange_alive.c) ---
 

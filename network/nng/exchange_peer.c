@@ -16,6 +16,8 @@
 #include "network/nng/exchange_impl.h"
 
 enum { DIAL_PAUSE_MS = 25, DIAL_PAUSE_MAX_MS = 1000 }; // after a dialing that failed
+// Of the connect timeout, what a socket file may take.
+enum { NEAR_SHARE = 4 };
 
 // --- lists ---
 
@@ -395,6 +397,15 @@ static void note_dialing_failed(leati_exchange_peer *peer, const char *why)
 {
     pthread_mutex_lock(&peer->lock);
     peer->dialing = false;
+    if (peer->dials_near) {
+        // The port is tried at once; only if that is not over in time it is this that is told.
+        peer->passes_near = true;
+        peer->dial_at_ns = 0;
+        if (peer->dial_failures == 0)
+            snprintf(peer->trouble, sizeof peer->trouble, "%s", why);
+        leati_peer_unlock(peer);
+        return;
+    }
     int64_t pause_ms = (int64_t)DIAL_PAUSE_MS
                        << (peer->dial_failures < 8 ? peer->dial_failures : 8);
     peer->dial_failures++;
@@ -452,10 +463,29 @@ const leati_connection_hooks leati_wire_hooks = {
 
 // --- what is due ---
 
-static void dial(leati_exchange_peer *peer, const char *address)
+// Which address is the next one, of those that the peer has. Nobody else dials it.
+static bool choose_address(leati_exchange_peer *peer, const char *addresses,
+                           char to[LEATI_EXCHANGE_ADDRESS_ONE])
+{
+    pthread_mutex_lock(&peer->lock);
+    bool near = peer->exchange->near && !peer->passes_near;
+    leati_peer_unlock(peer);
+    near = leati_address_choose(addresses, near, to); // which looks at files
+    pthread_mutex_lock(&peer->lock);
+    peer->dials_near = near;
+    peer->passes_near = false;
+    leati_peer_unlock(peer);
+    return near;
+}
+
+static void dial(leati_exchange_peer *peer, const char *addresses)
 {
     leati_exchange *exchange = peer->exchange;
-    char why[256];
+    char why[256], address[LEATI_EXCHANGE_ADDRESS_ONE];
+    bool near = choose_address(peer, addresses, address);
+    // Who does not answer there leaves time for the port. 0 would be no limit.
+    int64_t timeout_ms =
+        near ? exchange->connect_timeout_ms / NEAR_SHARE + 1 : exchange->connect_timeout_ms;
     leati_wire *wire = leati_wire_create(exchange, peer);
     if (!wire) {
         note_dialing_failed(peer, leat_err_message(LEAT_ENOMEM));
@@ -465,8 +495,8 @@ static void dial(leati_exchange_peer *peer, const char *address)
         .allocator = exchange->allocator,
         .address = address,
         .auth = exchange->auth,
-        .dial_timeout_ms = exchange->connect_timeout_ms,
-        .hello_timeout_ms = exchange->connect_timeout_ms,
+        .dial_timeout_ms = timeout_ms,
+        .hello_timeout_ms = timeout_ms,
         .frame_max = exchange->segment_size,
         .hooks = &leati_wire_hooks,
         .user = wire,
@@ -553,7 +583,7 @@ static void report_unreached(leati_exchange_peer *peer, leati_link *failed)
 int64_t leati_exchange_tend(leati_exchange_peer *peer, int64_t now_ns)
 {
     leati_link *failed = NULL;
-    char address[256];
+    char addresses[LEATI_EXCHANGE_ADDRESS];
     bool dials = false;
     pthread_mutex_lock(&peer->lock);
     int64_t due_ns;
@@ -570,11 +600,11 @@ int64_t leati_exchange_tend(leati_exchange_peer *peer, int64_t now_ns)
                 due_ns = peer->dial_at_ns;
         }
         peer->dialing |= dials;
-        snprintf(address, sizeof address, "%s", peer->address ? peer->address : "");
+        snprintf(addresses, sizeof addresses, "%s", peer->address ? peer->address : "");
     }
     leati_peer_unlock(peer);
     report_unreached(peer, failed);
     if (dials)
-        dial(peer, address);
+        dial(peer, addresses);
     return due_ns;
 }

@@ -118,6 +118,8 @@ static leat_err listen_at(leati_listener *self, const char *address, char *why, 
     if (!error) {
         (void)nng_stream_listener_set_bool(self->listener, NNG_OPT_TCP_NODELAY, true);
         (void)nng_stream_listener_set_bool(self->listener, NNG_OPT_TCP_KEEPALIVE, true);
+        // Of a socket file, which only its own user may open.
+        (void)nng_stream_listener_set_int(self->listener, NNG_OPT_IPC_PERMISSIONS, 0600);
         error = nng_stream_listener_listen(self->listener);
     }
     if (!error)
