@@ -28,6 +28,8 @@
       "whether segments shrink so that what is queued before a task takes the target time") \
     K(DEBLOAT_TARGET, "network.debloat-target", DURATION, 1000, 1, 3600000, \
       "how long a task is to need for what is queued before it") \
+    K(IPC, "network.ipc", FLAG, 1, 0, 1, \
+      "whether task managers of one host talk over socket files instead of TCP") \
     K(BUFFER_TIMEOUT, "buffer-timeout", DURATION, 100, -1, 86400000, \
       "how long a record may wait in a partly filled segment; 0 flushes each record, -1 " \
       "only full segments") \

@@ -46,7 +46,8 @@ typedef struct leati_member {
     leati_rpc *rpc; // NULL once it is lost
     char id[LEATI_ID_SIZE];
     char name[96]; // "taskmanager 2 (host, pid 4711)"
-    char host[64], data_address[128], log_path[256];
+    char host[64], log_path[256];
+    char data_address[300]; // "tcp://host:port", and for its own host " ipc:///path" behind it
     int64_t pid, started_ms, registered_ms;
     uint32_t index, slots, slots_used, workers, segment_size;
     uint64_t memory_network;

@@ -161,9 +161,9 @@ static leat_err register_member(leati_peer *peer, const leati_msg_register *said
     member->next = *at;
     *at = member;
     peer->member = member;
-    leati_manager_log(manager, LEAT_LOG_INFO, "%s has registered: %u slot%s, data at %s",
+    leati_manager_log(manager, LEAT_LOG_INFO, "%s has registered: %u slot%s, data at %.*s",
                       member->name, member->slots, member->slots == 1 ? "" : "s",
-                      member->data_address);
+                      (int)strcspn(member->data_address, " "), member->data_address);
     leati_manager_schedule(manager);
     pthread_cond_broadcast(&manager->changed);
     return LEAT_OK;

@@ -102,6 +102,16 @@ void leati_view_config(leati_strbuf *out, const leati_manager *manager)
 
 // --- task managers ---
 
+// The port for everybody, and the path of the socket file for the processes of its host.
+static void put_data_address(leati_strbuf *out, const char *address)
+{
+    char port[sizeof(((leati_member *)NULL)->data_address)];
+    const char *path = strstr(address, " ipc://");
+    snprintf(port, sizeof port, "%.*s", (int)strcspn(address, " "), address);
+    leati_put_text(out, "data_address", port);
+    leati_put_text(out, "data_socket", path ? path + strlen(" ipc://") : "");
+}
+
 static void put_member(leati_strbuf *out, const leati_member *m)
 {
     int64_t heard_ms = (leati_clock_ns() - m->heard_ns) / 1000000;
@@ -111,7 +121,7 @@ static void put_member(leati_strbuf *out, const leati_member *m)
     leati_put_bool(out, "alive", m->rpc != NULL);
     leati_put_text(out, "host", m->host);
     leati_put_i64(out, "pid", m->pid);
-    leati_put_text(out, "data_address", m->data_address);
+    put_data_address(out, m->data_address);
     leati_put_text(out, "log_path", m->log_path);
     leati_put_i64(out, "start_time", m->started_ms);
     leati_put_i64(out, "registered", m->registered_ms);

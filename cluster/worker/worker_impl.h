@@ -54,6 +54,7 @@ struct leati_taskmanager {
     leati_auth auth;
     leati_refusals refusals;
     char id[33], host[64], attempts_folder[LEATI_PATH_SIZE - 300];
+    char socket_folder[LEATI_PATH_SIZE]; // to be removed at the end; "": none
     int64_t started_ms;
     leat_env *env; // of the runtime: its settings
     leat_runtime *runtime;
