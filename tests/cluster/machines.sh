@@ -23,6 +23,8 @@ leave_for_namespaces() {
 
 declare -A holder process number
 
+# cable NAME NUMBER: joins eth0 of the machine and vNUMBER here. A test may have one of its own.
+cable() { ip link add "v$2" type veth peer name eth0 netns "${holder[$1]}"; }
 # machine NAME NUMBER: its address is 10.77.0.NUMBER, the bridge's end of its cable is vNUMBER.
 machine() {
     local name=$1
@@ -32,7 +34,7 @@ machine() {
     wait_until inside "$name" true
     # Until it has left the namespace of this script, it would be this one that gets the interface.
     wait_until apart "${holder[$name]}"
-    ip link add "v$2" type veth peer name eth0 netns "${holder[$name]}"
+    cable "$1" "$2"
     ip link set "v$2" master br0 up
     inside "$name" ip link set lo up
     inside "$name" ip addr add "10.77.0.$2/24" dev eth0
