@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // What strangers do to the ports of a cluster, for tests: `garbage SECONDS PORT…` sends to each of
-// them, at 127.0.0.1 and for so long, random bytes, beginnings of what is right, sizes beyond all
-// measure, and bytes now and then; and connects a thousand times a second and closes at once.
-// `garbage hold COUNT PORT` opens so many connections, prints "held", and keeps them until its
-// standard input ends. Numbers are from a fixed seed.
+// them, at 127.0.0.1 or the path of a socket file, and for so long, random bytes, beginnings of
+// what is right, sizes beyond all measure, and bytes now and then; and connects a thousand times a
+// second and closes at once. `garbage hold COUNT PORT` opens so many connections, prints "held",
+// and keeps them until its standard input ends. Numbers are from a fixed seed.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { PORTS_MOST = 16, HELLO = 16 + 328, BLOCK = 1 << 14 };
 
 typedef struct attack {
-    uint16_t port;
+    const char *port; // or a path, which begins with a slash
     int kind;
     uint32_t seed;
     double seconds;
@@ -47,17 +49,23 @@ static uint32_t next(attack *a)
 }
 
 // -1 when it cannot be had now.
-static int dial(uint16_t port)
+static int dial(const char *port)
 {
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port)};
+    bool near = *port == '/';
+    struct sockaddr_in to = {.sin_family = AF_INET};
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    to.sin_port = htons(near ? 0 : (uint16_t)strtol(port, NULL, 10));
+    if (near && (size_t)snprintf(at.sun_path, sizeof at.sun_path, "%s", port) >= sizeof at.sun_path)
+        return -1;
+    int fd = socket(near ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct timeval limit = {.tv_sec = 1};
     if (fd < 0)
         return -1;
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    if (connect(fd, (struct sockaddr *)&to, sizeof to) == 0)
+    if (connect(fd, near ? (struct sockaddr *)&at : (struct sockaddr *)&to,
+                near ? sizeof at : sizeof to) == 0)
         return fd;
     close(fd);
     return -1;
@@ -154,7 +162,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-static int hold(int count, uint16_t port)
+static int hold(int count, const char *port)
 {
     char byte;
     for (int i = 0; i < count; i++)
@@ -173,10 +181,10 @@ int main(int argc, char **argv)
     int count = 0;
     uint64_t tried = 0;
     if (argc == 4 && strcmp(argv[1], "hold") == 0)
-        return hold((int)strtol(argv[2], NULL, 10), (uint16_t)strtol(argv[3], NULL, 10));
+        return hold((int)strtol(argv[2], NULL, 10), argv[3]);
     for (int i = 2; i < argc && i < PORTS_MOST + 2; i++)
         for (int kind = 0; kind < 4; kind++, count++) {
-            attacks[count] = (attack){.port = (uint16_t)strtol(argv[i], NULL, 10),
+            attacks[count] = (attack){.port = argv[i],
                                       .kind = kind,
                                       .seed = 4711u + (uint32_t)count,
                                       .seconds = strtod(argv[1], NULL)};

@@ -476,6 +476,8 @@ Test(rest_pages, gives_prometheus_its_format)
     leati_msg_metric two[2];
     leati_member member = {
         .rpc = (leati_rpc *)f, .id = "abc", .host = "here", .slots = 3, .index = 1};
+    snprintf(member.data_address, sizeof member.data_address,
+             "tcp://here:7000 ipc:///a path/of it");
     f->manager.members = &member;
     report(job, 1, 950, 50, 0, "NONE", "");
     add_user_metrics(job, two);
@@ -496,6 +498,8 @@ Test(rest_pages, gives_prometheus_its_format)
     json_t *value = page(f, "/taskmanagers");
     const json_t *first = json_array_get(json_object_get(value, "taskmanagers"), 0);
     cr_assert(!strcmp(text_in(first, "id"), "abc") && number_in(first, "slots_free") == 3);
+    cr_assert_str_eq(text_in(first, "data_address"), "tcp://here:7000");
+    cr_assert_str_eq(text_in(first, "data_socket"), "/a path/of it");
     json_decref(value);
     value = page(f, "/taskmanagers/1/metrics?get=taskSlotsTotal");
     cr_assert(!strcmp(value_of(value, "taskSlotsTotal"), "3"));

@@ -78,12 +78,14 @@ claim 'secrets among the arguments are not logged' sh -c '! grep -rqF hunter2 "$
 
 # --- garbage ---
 
-data_ports() { sed -n 's/.*takes data at tcp:.*:\([0-9]*\);.*/\1/p' "$state"/taskmanager-*.log; }
+data_ports() { sed -n 's|.*takes data at tcp://[^:]*:\([0-9]*\)[ ;].*|\1|p' "$state"/taskmanager-*.log; }
 mapfile -t ports < <({ rest; rpc; data_ports; } | sed 's/.*://')
 claim 'the ports of all processes are known' [ "${#ports[@]}" -eq 4 ]
-"$garbage" 6 "${ports[@]}" >"$work/thrown" &
+mapfile -t files < <(find "$state" -type s)
+claim 'and the socket files of the task managers' [ "${#files[@]}" -eq 2 ]
+"$garbage" 6 "${ports[@]}" "${files[@]}" >"$work/thrown" &
 thrower=$!
-claim 'a job is right while garbage comes to every port' sum_is_right
+claim 'a job is right while garbage comes to all of them' sum_is_right
 claim 'and so is the next' sum_is_right
 wait "$thrower"
 claim 'many connections were made' [ "$(sed 's/ .*//' "$work/thrown")" -gt 1000 ]
