@@ -19,7 +19,9 @@ sum_is_right() {
 
 # The connections that task managers have accepted at socket files below this folder.
 by_socket() { awk -v folder="$1/" '$6 == "03" && index($0, folder)' /proc/net/unix | wc -l; }
-data_ports() { sed -n 's|.*takes data at tcp://[^:]*:\([0-9]*\)[ ;].*|\1|p' "$XDG_STATE_HOME"/leat/default/taskmanager-?.log; }
+# logs_tell PATTERN: what it has found, in the logs of all task managers.
+logs_tell() { sed -n "s|.*takes data at $1.*|\\1|p" "$XDG_STATE_HOME"/leat/default/taskmanager-?.log; }
+data_ports() { logs_tell 'tcp://[^:]*:\([0-9]*\)[ ;]'; }
 # Those at the ports for data.
 by_port() {
     data_ports | while read -r port; do
@@ -35,12 +37,13 @@ files_are() { [ "$(sockets | wc -l)" -eq "$1" ]; }
 leat_do 40 cluster start -w 3
 claim 'a cluster of three starts' ended_with 0
 claim 'each has a socket file' files_are 3
-private() { [ "$(sockets | xargs stat -c %a | sort -u)" = 600 ] && [ "$(find "$state" -name data -printf '%m\n' | sort -u)" = 700 ]; }
+modes() { find "$state" "$@" -printf '%m\n' | sort -u; }
+private() { [ "$(modes -type s) $(modes -name data)" = '600 700' ]; }
 claim 'which only its user can reach' private
 leat_do 20 cluster status
 tells_ports() { grep -qE 'tcp://127\.0\.0\.1:[0-9]+' "$work/out" && ! grep -q 'ipc:' "$work/out"; }
 claim 'people are told the ports' tells_ports
-tells_sockets() { cmp <(sed -n 's|.*takes data at .* ipc://\(.*\); .*|\1|p' "$state"/taskmanager-?.log | sort) <(sockets | sort); }
+tells_sockets() { cmp <(logs_tell '.* ipc://\(.*\); ' | sort) <(sockets | sort); }
 claim 'the logs tell of the socket files' tells_sockets
 claim 'a job is right' sum_is_right
 claim 'it went by the socket files, one connection for each pair' uses 3 0

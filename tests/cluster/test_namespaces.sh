@@ -34,6 +34,7 @@ submit -p 3 "$many" -- sum 100000 0
 sums_of 100000 >"$work/expected"
 claim 'records cross from machine to machine' cmp <(sort -n "$work/out") "$work/expected"
 # Established ones with port 7000, which is 1B58, at either end.
+# shellcheck disable=SC2016 # for awk
 by_port() { inside "$1" awk '$4 == "01" && $2 $3 ~ /:1B58/' /proc/net/tcp | wc -l; }
 over_network() { [ "$(by_port worker1) $(by_port worker2) $(by_port worker3)" = '2 2 2' ]; }
 claim 'over the network, as their socket files cannot be seen from elsewhere' over_network
