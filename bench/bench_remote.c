@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records from one task manager to another, in processes of their own on this machine: how fast,
 // for which share of what a bare program does with the same records; with many channels over the
-// one connection; with a channel that stands still; and what a hop adds to the latency.
+// one connection; with a channel that stands still; encrypted; and what a hop adds to the latency.
 //
 // The speed of a case of bytes is in MB/s, and its processor time is seconds a GB: of both
 // processes, with the kernel's share.
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "bench/bare_remote.h"
+#include "bench/certificates.h"
 #include "bench/harness.h"
 #include "bench/job.h"
 #include "bench/pair.h"
@@ -36,6 +37,7 @@ static int finish(const pair_plan *plan, const pair_result *got, uint64_t bytes,
 typedef struct speed_load {
     uint64_t records;
     uint32_t size, body;
+    char certificates[CERTIFICATES_FOLDER]; // of the case of TLS
 } speed_load;
 
 static int run_bare(const speed_load *l, uint32_t plain, bench_outcome *outcome)
@@ -73,17 +75,34 @@ static int run_channels(const pair_plan *plan, uint32_t size, bench_outcome *out
     return finish(plan, &got, expected.records * size, outcome);
 }
 
+static int run_one(const speed_load *l, bool near, const char *certificates, bench_outcome *outcome)
+{
+    pair_plan plan = {.sources = 1,
+                      .sinks = 1,
+                      .forward = true,
+                      .near = near,
+                      .workers = 1,
+                      .body = l->body,
+                      .each = l->records,
+                      .first = l->records};
+    snprintf(plan.certificates, sizeof plan.certificates, "%s", certificates);
+    return run_channels(&plan, l->size, outcome);
+}
+
 static int run_leat(void *context, bench_outcome *outcome)
 {
+    return run_one(context, false, "", outcome);
+}
+
+static int run_near(void *context, bench_outcome *outcome)
+{
+    return run_one(context, true, "", outcome);
+}
+
+static int run_tls(void *context, bench_outcome *outcome)
+{
     const speed_load *l = context;
-    const pair_plan plan = {.sources = 1,
-                            .sinks = 1,
-                            .forward = true,
-                            .workers = 1,
-                            .body = l->body,
-                            .each = l->records,
-                            .first = l->records};
-    return run_channels(&plan, l->size, outcome);
+    return run_one(l, false, l->certificates, outcome);
 }
 
 static uint64_t megabytes(const bench_options *options)
@@ -109,6 +128,19 @@ static int setup_large(bench_case *self, const bench_options *options)
 {
     static speed_load load = {.size = LARGE, .body = LARGE_BODY};
     return setup_speed(self, options, &load);
+}
+
+static speed_load tls_load = {.size = LARGE, .body = LARGE_BODY};
+
+static int setup_tls(bench_case *self, const bench_options *options)
+{
+    return certificates_make(tls_load.certificates) != 0 ? -1
+                                                         : setup_speed(self, options, &tls_load);
+}
+
+static void teardown_tls(bench_case *self)
+{
+    certificates_remove(tls_load.certificates);
 }
 
 // --- many channels ---
@@ -270,10 +302,15 @@ int main(int argc, char **argv)
         return bare_far_main();
     if (argc == 2 && strcmp(argv[1], "--echo") == 0)
         return bare_echo_main();
-    static const bench_variant small[] = {
-        {"bare nng", run_nng, 0}, {"bare sockets", run_plain, 0}, {"leat", run_leat, 0.7}};
-    static const bench_variant large[] = {
-        {"bare nng", run_nng, 0}, {"bare sockets", run_plain, 0}, {"leat", run_leat, 0.8}};
+    static const bench_variant small[] = {{"bare nng", run_nng, 0},
+                                          {"bare sockets", run_plain, 0},
+                                          {"leat", run_leat, 0.7},
+                                          {"leat over ipc", run_near, 0}};
+    static const bench_variant large[] = {{"bare nng", run_nng, 0},
+                                          {"bare sockets", run_plain, 0},
+                                          {"leat", run_leat, 0.8},
+                                          {"leat over ipc", run_near, 0}};
+    static const bench_variant tls[] = {{"leat", run_leat, 0}, {"leat over TLS", run_tls, 0}};
     static const bench_variant channels[] = {{"4 channels", run_few, 0},
                                              {"1000 channels", run_many, 0.6}};
     static const bench_variant stalled[] = {{"all flow", run_flowing, 0},
@@ -286,13 +323,20 @@ int main(int argc, char **argv)
         {.name = "100 bytes",
          .unit = "bytes",
          .variants = small,
-         .variant_count = 3,
+         .variant_count = 4,
          .setup = setup_small},
         {.name = "4096 bytes",
          .unit = "bytes",
          .variants = large,
-         .variant_count = 3,
+         .variant_count = 4,
          .setup = setup_large},
+        {.name = "tls",
+         .unit = "bytes",
+         .variants = tls,
+         .variant_count = 2,
+         .setup = setup_tls,
+         .teardown = teardown_tls,
+         .note = "records of 4,096 bytes; TLS of both sides by certificates"},
         {.name = "channels",
          .unit = "bytes",
          .variants = channels,

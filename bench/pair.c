@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "bench/certificates.h"
 #include "bench/job.h"
 #include "bench/pacer.h"
 #include "leat/leat.h"
@@ -14,7 +16,7 @@
 #include "runtime/execution.h"
 #include "runtime/placement.h"
 
-enum { ADDRESS = 128, AVAILABLE_EVERY = 1, PATIENCE_MS = 10000 };
+enum { ADDRESS = LEATI_EXCHANGE_ADDRESS, AVAILABLE_EVERY = 1, PATIENCE_MS = 10000 };
 
 typedef struct row {
     int64_t id;
@@ -22,9 +24,16 @@ typedef struct row {
 } row;
 LEAT_RECORD(row, LEAT_FIELD(id, LEAT_I64), LEAT_FIELD(body, LEAT_STR));
 
+// What the other process is told.
+typedef struct order {
+    pair_plan plan;
+    char folder[64]; // for the socket files
+} order;
+
 // What the job of one process is made of.
 typedef struct side {
     const pair_plan *plan;
+    const char *folder;
     _Atomic uint64_t records, sum;
     _Atomic uint32_t ended; // sinks
     arrivals arrivals;
@@ -279,23 +288,43 @@ static int run_job(side *s, leat_env *env, leat_runtime *runtime, leati_transpor
     return err || !finished ? -1 : 0;
 }
 
-static int run_with_exchange(side *s, leat_env *env, leat_runtime *runtime, uint32_t self,
-                             int socket)
+// Where the two are to meet, `at`: at the socket file only, where that is wanted.
+static int open_exchange(const side *s, uint32_t self, uint32_t segment_size,
+                         const leati_auth *auth, leati_transport **exchange, char at[ADDRESS])
 {
     static const char *const ids[] = {"0", "1"};
-    char why[256] = "", addresses[2][ADDRESS] = {"", ""};
-    leati_transport *exchange;
-    leati_exchange_options options = {
+    char why[400] = "", path[80];
+    snprintf(path, sizeof path, "%s/%u", s->folder, self);
+    const leati_exchange_options options = {
         .address = "tcp://127.0.0.1:0",
+        .socket_path = s->plan->near ? path : NULL,
         .process = ids[self],
-        .segment_size = (uint32_t)leati_global_pool_segment_size(runtime->pool),
+        .auth = auth,
+        .segment_size = segment_size,
         .connect_timeout_ms = PATIENCE_MS,
     };
-    if (leati_exchange_create(&options, &exchange, why, sizeof why)) {
+    leat_err err = leati_exchange_create(&options, exchange, why, sizeof why);
+    if (err || *why) {
         fprintf(stderr, "%s\n", why);
+        if (!err)
+            leati_exchange_destroy(exchange);
         return -1;
     }
-    snprintf(addresses[self], ADDRESS, "%s", leati_exchange_address(exchange));
+    if (s->plan->near) // with a port at which nobody listens
+        snprintf(at, ADDRESS, "tcp://127.0.0.1:1 ipc://%s", path);
+    else
+        snprintf(at, ADDRESS, "%s", leati_exchange_address(*exchange));
+    return 0;
+}
+
+static int run_with_exchange(side *s, leat_env *env, leat_runtime *runtime, uint32_t self,
+                             int socket, const leati_auth *auth)
+{
+    char addresses[2][ADDRESS] = {"", ""};
+    leati_transport *exchange;
+    if (open_exchange(s, self, (uint32_t)leati_global_pool_segment_size(runtime->pool), auth,
+                      &exchange, addresses[self]) != 0)
+        return -1;
     int result = far_put(socket, addresses[self], ADDRESS);
     if (!result)
         result = far_get(socket, addresses[1 - self], ADDRESS);
@@ -312,11 +341,29 @@ static int run_with_exchange(side *s, leat_env *env, leat_runtime *runtime, uint
     return result;
 }
 
-static int run_side(const pair_plan *plan, uint32_t self, int socket, pair_result *result)
+static int run_with_certificates(side *s, leat_env *env, leat_runtime *runtime, uint32_t self,
+                                 int socket)
+{
+    char why[400];
+    certificate_paths paths;
+    leati_auth auth = {0};
+    const char *folder = s->plan->certificates;
+    const leati_auth_files files = certificates_files(folder, &paths);
+    if (*folder && leati_auth_open(&auth, &files, why, sizeof why)) {
+        fprintf(stderr, "%s\n", why);
+        return -1;
+    }
+    int result = run_with_exchange(s, env, runtime, self, socket, &auth);
+    leati_auth_close(&auth);
+    return result;
+}
+
+static int run_side(const order *o, uint32_t self, int socket, pair_result *result)
 {
     static side s; // the histogram is large
+    const pair_plan *plan = &o->plan;
     char why[256] = "";
-    s = (side){.plan = plan};
+    s = (side){.plan = plan, .folder = o->folder};
     pthread_mutex_init(&s.lock, NULL);
     pthread_cond_init(&s.changed, NULL);
     leat_env *env = build(&s);
@@ -330,7 +377,7 @@ static int run_side(const pair_plan *plan, uint32_t self, int socket, pair_resul
         fprintf(stderr, "%s\n", why);
         status = -1;
     } else {
-        status = run_with_exchange(&s, env, runtime, self, socket);
+        status = run_with_certificates(&s, env, runtime, self, socket);
         leat_runtime_destroy(&runtime);
     }
     leat_env_destroy(&env);
@@ -340,25 +387,36 @@ static int run_side(const pair_plan *plan, uint32_t self, int socket, pair_resul
 
 int pair_run(const pair_plan *plan, pair_result *result)
 {
+    static order o;
+    o = (order){.plan = *plan};
     if (plan->alone)
-        return run_side(plan, 0, -1, result);
+        return run_side(&o, 0, -1, result);
+    snprintf(o.folder, sizeof o.folder, "/tmp/leat-bench-XXXXXX");
+    if (plan->near && !mkdtemp(o.folder)) {
+        perror(o.folder);
+        return -1;
+    }
     static pair_result nothing;
     far_process far;
-    if (far_start(&far, "--pair") != 0)
-        return -1;
-    int status = far_put(far.socket, plan, sizeof *plan);
-    if (!status)
-        status = run_side(plan, 0, far.socket, &nothing);
-    if (!status)
-        status = far_get(far.socket, result, sizeof *result);
-    return far_finish(&far) == 0 ? status : -1;
+    int status = far_start(&far, "--pair");
+    if (!status) {
+        status = far_put(far.socket, &o, sizeof o);
+        if (!status)
+            status = run_side(&o, 0, far.socket, &nothing);
+        if (!status)
+            status = far_get(far.socket, result, sizeof *result);
+        status = far_finish(&far) == 0 ? status : -1;
+    }
+    if (plan->near)
+        rmdir(o.folder);
+    return status;
 }
 
 int pair_far_main(void)
 {
-    static pair_plan plan;
+    static order o;
     static pair_result result;
-    if (far_get(0, &plan, sizeof plan) != 0 || run_side(&plan, 1, 0, &result) != 0)
+    if (far_get(0, &o, sizeof o) != 0 || run_side(&o, 1, 0, &result) != 0)
         return 1;
     return far_put(0, &result, sizeof result) == 0 ? 0 : 1;
 }

@@ -18,6 +18,8 @@ typedef struct pair_plan {
     bool forward;            // i to i; else round robin to all
     bool stalls;             // sink 0 takes nothing until all others have ended
     bool alone;              // both in one process, for comparison
+    bool near;               // over a socket file instead of TCP
+    char certificates[64];   // with TLS: the folder of certificates.h; "": without
     uint32_t workers;        // a process
     uint32_t body;           // bytes of a record beside 12 or 15 of its encoding
     uint64_t each, first;    // records of a source; of source 0
@@ -29,7 +31,7 @@ typedef struct pair_result {
     arrivals arrivals; // with a pace
 } pair_result;
 
-// 0, or -1 after saying why.
+// 0, or -1 after saying why. It is checked that the connection is of the kind that is wanted.
 int pair_run(const pair_plan *plan, pair_result *result);
 // What `records` and `sum` have to be.
 void pair_expect(const pair_plan *plan, pair_result *result);
