@@ -4,12 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "network/nng/connection_impl.h"
-#include "network/nng/exchange_impl.h"
 
 const char *leati_nng_text(int error)
 {
@@ -95,52 +91,4 @@ void leati_address_print(const nng_sockaddr *address, const char *fallback, char
         snprintf(to, size, "tcp://[%s]:%u", host, ntohs(address->s_in6.sa_port));
     else
         snprintf(to, size, "%s", fallback);
-}
-
-// --- two addresses of one process ---
-
-static const char near_scheme[] = "ipc://";
-_Static_assert((int)LEATI_EXCHANGE_ADDRESS_ONE == (int)LEATI_ADDRESS_SIZE,
-               "it is the same of all connections");
-
-bool leati_socket_path_fits(const char *path, char *why, size_t why_size)
-{
-    size_t most = sizeof((struct sockaddr_un *)NULL)->sun_path - 1;
-    if (*path == '/' && strlen(path) <= most)
-        return true;
-    if (*path == '/')
-        snprintf(why, why_size, "%s has more than %zu bytes, which no socket can", path, most);
-    else
-        snprintf(why, why_size, "%s does not begin at the root", path);
-    return false;
-}
-
-// Whether only this user can have put the socket there: then it is no trap of another user of this
-// host, where a process of another host has the same path, or of who can write to a folder above.
-static bool is_trusted(const char *path)
-{
-    char folder[sizeof((struct sockaddr_un *)NULL)->sun_path];
-    struct stat info;
-    const char *name = strrchr(path, '/');
-    if (!name || name == path || (size_t)(name - path) >= sizeof folder)
-        return false;
-    memcpy(folder, path, (size_t)(name - path));
-    folder[name - path] = '\0';
-    return stat(folder, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
-           (info.st_mode & (S_IRWXG | S_IRWXO)) == 0 && lstat(path, &info) == 0 &&
-           S_ISSOCK(info.st_mode) && info.st_uid == geteuid();
-}
-
-bool leati_address_choose(const char *list, bool near, char to[LEATI_EXCHANGE_ADDRESS_ONE])
-{
-    const char *space = strchr(list, ' '); // a path may have some, and comes last
-    const size_t scheme = sizeof near_scheme - 1;
-    if (near && space && strncmp(space + 1, near_scheme, scheme) == 0 &&
-        is_trusted(space + 1 + scheme)) {
-        snprintf(to, LEATI_EXCHANGE_ADDRESS_ONE, "%s", space + 1);
-        return true;
-    }
-    snprintf(to, LEATI_EXCHANGE_ADDRESS_ONE, "%.*s",
-             (int)(space ? (size_t)(space - list) : strlen(list)), list);
-    return false;
 }

@@ -330,7 +330,7 @@ void leati_exchange_register(leati_exchange_peer *peer, leati_end *end);
 // be called again, INT64_MAX for never. Housekeeper.
 int64_t leati_exchange_tend(leati_exchange_peer *peer, int64_t now_ns);
 
-// --- addresses (address.c) ---
+// --- socket files (near.c) ---
 
 // How long it may be, with its NUL: one of two in a list.
 enum { LEATI_EXCHANGE_ADDRESS_ONE = 160 };
@@ -339,6 +339,9 @@ enum { LEATI_EXCHANGE_ADDRESS_ONE = 160 };
 bool leati_address_choose(const char *list, bool near, char to[LEATI_EXCHANGE_ADDRESS_ONE]);
 // Whether a socket can have that path; else a sentence in `why`.
 bool leati_socket_path_fits(const char *path, char *why, size_t why_size);
+// Gives the connections of this process at that address as much room as those by TCP have. Of
+// another address: nothing.
+void leati_near_widen(const char *address);
 
 // --- signs of life (exchange_alive.c) ---
 

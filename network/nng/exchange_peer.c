@@ -371,6 +371,7 @@ static void opened(leati_connection *connection, void *user, const leati_hello *
     }
     leati_link *failed = NULL;
     const char *again = "it has connected again";
+    leati_near_widen(leati_connection_peer(connection));
     pthread_mutex_lock(&peer->lock);
     // The other side dials only when it has given up the connection that was.
     if (peer->wire) {

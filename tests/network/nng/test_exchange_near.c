@@ -169,6 +169,40 @@ Test(exchange_near, two_of_one_host_talk_over_the_socket)
     pair_close(&both);
 }
 
+// How much the sockets that are connected to that path take, at least; 0 when there are none.
+static int room_of(const char *path)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int least = 0, room;
+    for (int fd = 0; fd < 1000; fd++) {
+        socklen_t size = sizeof at - 1, room_size = sizeof room;
+        bool called = getpeername(fd, (struct sockaddr *)&at, &size) == 0 && size > 2 &&
+                      at.sun_family == AF_UNIX && strcmp(at.sun_path, path) == 0;
+        if (called && getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, &room_size) == 0 &&
+            (least == 0 || room < least))
+            least = room;
+    }
+    return least;
+}
+
+Test(exchange_near, its_sockets_have_more_room_than_others)
+{
+    static pair both;
+    char path[128];
+    pair_open(&both);
+    snprintf(path, sizeof path, "%s/other", both.folder);
+    int fd = bare_socket(path);
+    cr_assert_eq(listen(fd, 8), 0);
+    int other = bare_connect(path);
+    expect_way(&both, "ipc://");
+    cr_assert(room_of(path) > 0);
+    cr_assert(room_of(both.paths[1]) > room_of(path));
+    close(other);
+    close(fd);
+    unlink(path);
+    pair_close(&both);
+}
+
 Test(exchange_near, the_file_is_its_users_alone_and_goes_at_the_end)
 {
     static pair both;
