@@ -169,18 +169,20 @@ Test(exchange_near, two_of_one_host_talk_over_the_socket)
     pair_close(&both);
 }
 
-// How much the sockets that are connected to that path take, at least; 0 when there are none.
+// How much the sockets take of which one end or the other has that path, at least.
 static int room_of(const char *path)
 {
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
     int least = 0, room;
     for (int fd = 0; fd < 1000; fd++) {
-        socklen_t size = sizeof at - 1, room_size = sizeof room;
-        bool called = getpeername(fd, (struct sockaddr *)&at, &size) == 0 && size > 2 &&
-                      at.sun_family == AF_UNIX && strcmp(at.sun_path, path) == 0;
-        if (called && getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, &room_size) == 0 &&
-            (least == 0 || room < least))
-            least = room;
+        struct sockaddr_un own = {0}, other = {0};
+        socklen_t size = sizeof own, other_size = sizeof other, room_size = sizeof room;
+        if (getsockname(fd, (struct sockaddr *)&own, &size) != 0 || own.sun_family != AF_UNIX)
+            continue;
+        (void)getpeername(fd, (struct sockaddr *)&other, &other_size);
+        if (strcmp(own.sun_path, path) != 0 && strcmp(other.sun_path, path) != 0)
+            continue;
+        cr_assert_eq(getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, &room_size), 0);
+        least = least == 0 || room < least ? room : least;
     }
     return least;
 }
