@@ -4,6 +4,7 @@
 // of the protocol tells what the connection must have come to: whether it opened, which frames
 // arrived, and why it ended.
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -221,6 +222,8 @@ static void send_all(int fd, const uint8_t *data, size_t size)
 {
     while (size > 0) {
         ssize_t wrote = send(fd, data, size, MSG_NOSIGNAL);
+        if (wrote < 0 && errno == EINTR)
+            continue; // libFuzzer's alarm
         if (wrote <= 0)
             return;
         data += wrote;
@@ -238,7 +241,8 @@ static void talk(const char *address, const uint8_t *data, size_t size, size_t c
     send_all(fd, data, cut);
     send_all(fd, data + cut, size - cut);
     shutdown(fd, SHUT_WR);
-    while (recv(fd, bytes, sizeof bytes, 0) > 0)
+    ssize_t got;
+    while ((got = recv(fd, bytes, sizeof bytes, 0)) > 0 || (got < 0 && errno == EINTR))
         continue;
     close(fd);
 }
