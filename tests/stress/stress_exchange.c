@@ -6,6 +6,8 @@
 // whatever happens all segments are home at the end, and no close hangs.
 //
 //     stress_exchange SECONDS [SEED]
+#include <unistd.h>
+
 #include "tests/network/nng/flow.h"
 #include "tests/stress/nng_races.h"
 #include "tests/stress/seeded.h"
@@ -184,9 +186,16 @@ int main(int argc, char **argv)
     uint64_t seed = argc > 2 ? (uint64_t)atoll(argv[2]) : 1, rounds = 0;
     int64_t end = clock_s() + seconds;
     bool disturbed = false;
+    char folder[] = "/tmp/leat-stress-XXXXXX";
+    FLOW_CHECK(mkdtemp(folder));
     start_watchdog();
-    for (uint32_t i = 0; i < NODES; i++)
-        node_open(&nodes[i], (const char *[NODES]){"b", "a", "c"}[i], 10000);
+    // Two of them talk over a socket file.
+    for (uint32_t i = 0; i < NODES; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "%s/%u", folder, i);
+        node_open_at(&nodes[i], (const char *[NODES]){"b", "a", "c"}[i], 10000, i < 2 ? path : NULL,
+                     NULL);
+    }
     do {
         feed_watchdog();
         round_of_jobs(seed++, &disturbed);
@@ -194,6 +203,7 @@ int main(int argc, char **argv)
     } while (clock_s() < end);
     for (uint32_t i = 0; i < NODES; i++)
         node_close(&nodes[i]);
+    FLOW_CHECK(rmdir(folder) == 0);
     printf("%llu rounds, %llu jobs have ended well, %llu have failed\n", (unsigned long long)rounds,
            (unsigned long long)finished, (unsigned long long)failed);
     return finished == 0;
