@@ -19,17 +19,22 @@ enum {
     LEATI_CONNECTION_BULK = 4 << 10,    // frames with no larger payload are small ones
     LEATI_ADDRESS_SIZE = 160,
     LEATI_WHY_SIZE = 512,
-    LEATI_GREETING_MOST = 512, // connections of a listener that have not shaken hands yet
+    // Connections of a listener that have not shaken hands yet. When one more comes, the oldest of
+    // them goes: who says nothing keeps nobody out.
+    LEATI_GREETING_MOST = 512,
     // A hello, and a nonce behind it where there is a secret.
     LEATI_HELLO_MOST = LEATI_FRAME_SIZE + LEATI_HELLO_SIZE + LEATI_FRAME_SIZE + LEATI_NONCE_SIZE,
 };
 
-// How many connections a listener has; they may outlive it.
+// The connections of a listener; they may outlive it.
 typedef struct leati_listener_load {
     const leat_allocator *allocator;
     _Atomic uint32_t references;
     _Atomic uint32_t open;
-    _Atomic uint32_t greeting; // of these, how many have not shaken hands yet
+    // Those that have not shaken hands yet. Taken before the lock of a connection.
+    pthread_mutex_t lock;
+    uint32_t greeting;
+    leati_connection *oldest, *newest;
 } leati_listener_load;
 
 void leati_listener_load_release(leati_listener_load *load);
@@ -54,8 +59,11 @@ struct leati_connection {
     uint32_t frame_max;
     char peer[LEATI_ADDRESS_SIZE];
     leati_listener_load *load; // of an accepted one
-    bool greeting;             // it is counted as such with the load; the reader's
     pthread_t reader, writer;
+
+    // Under the load's lock: whether it is in the list there, and its place.
+    bool greeting;
+    leati_connection *older, *newer;
 
     // The reader's; the streams are the writer's too, from GREETING until it is joined.
     nng_stream_dialer *dialer;
@@ -143,7 +151,8 @@ int leati_connection_transmit_tls(leati_connection *self, const leati_part *part
 // What is to be said first. LEAT_EIO: there are no random numbers.
 LEAT_MUST_USE leat_err leati_connection_prepare_hello(leati_connection *self);
 LEAT_MUST_USE leat_err leati_connection_greet(leati_connection *self, leati_hello *peer);
-// The hand-shake is over, or will not be: the listener takes another one. More than once is fine.
+// The hand-shake is over, or will not be: it is none of those that may have to go for another one
+// (listener.c). More than once is fine.
 void leati_connection_greeted(leati_connection *self);
 
 // What an error of nng means to people, and its code.

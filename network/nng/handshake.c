@@ -47,15 +47,6 @@ leat_err leati_connection_prepare_hello(leati_connection *self)
     return leati_nonce_make(nonce + LEATI_FRAME_SIZE, LEATI_NONCE_SIZE) ? LEAT_OK : LEAT_EIO;
 }
 
-void leati_connection_greeted(leati_connection *self)
-{
-    if (!self->greeting)
-        return;
-    self->greeting = false;
-    // A figure, it orders nothing.
-    atomic_fetch_sub_explicit(&self->load->greeting, 1, memory_order_relaxed);
-}
-
 // --- codes ---
 
 typedef struct codes {

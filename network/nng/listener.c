@@ -21,13 +21,72 @@ struct leati_listener {
     leati_parker pause;
 };
 
+static void drop_load(leati_listener_load *load)
+{
+    // Acquire and release: the last one frees what the others have used.
+    if (atomic_fetch_sub_explicit(&load->references, 1, memory_order_acq_rel) != 1)
+        return;
+    pthread_mutex_destroy(&load->lock);
+    leati_free(load->allocator, load);
+}
+
 void leati_listener_load_release(leati_listener_load *load)
 {
     atomic_fetch_sub_explicit(&load->open, 1, memory_order_relaxed); // a figure, it orders nothing
-    // Acquire and release: the last one frees what the others have used.
-    if (atomic_fetch_sub_explicit(&load->references, 1, memory_order_acq_rel) == 1)
-        leati_free(load->allocator, load);
+    drop_load(load);
 }
+
+// --- who has not said yet who he is ---
+
+static void unlink_locked(leati_listener_load *load, leati_connection *connection)
+{
+    if (connection->older)
+        connection->older->newer = connection->newer;
+    else
+        load->oldest = connection->newer;
+    if (connection->newer)
+        connection->newer->older = connection->older;
+    else
+        load->newest = connection->older;
+    connection->greeting = false;
+    load->greeting--;
+}
+
+void leati_connection_greeted(leati_connection *self)
+{
+    if (!self->load)
+        return;
+    pthread_mutex_lock(&self->load->lock);
+    if (self->greeting)
+        unlink_locked(self->load, self);
+    pthread_mutex_unlock(&self->load->lock);
+}
+
+// Each holds two threads for as long as a hand-shake may take, so there are few. Who comes now is
+// likelier to mean it than who has said nothing while so many others came.
+static void greet(leati_listener_load *load, leati_connection *connection)
+{
+    pthread_mutex_lock(&load->lock);
+    leati_connection *oldest = load->greeting >= LEATI_GREETING_MOST ? load->oldest : NULL;
+    if (oldest) {
+        unlink_locked(load, oldest);
+        (void)leati_connection_fail(oldest, LEAT_EIO,
+                                    "had not said who it is when %d others had connected too",
+                                    LEATI_GREETING_MOST);
+    }
+    connection->greeting = true;
+    connection->older = load->newest;
+    connection->newer = NULL;
+    if (load->newest)
+        load->newest->newer = connection;
+    else
+        load->oldest = connection;
+    load->newest = connection;
+    load->greeting++;
+    pthread_mutex_unlock(&load->lock);
+}
+
+// --- accepting ---
 
 static bool is_closing(leati_listener *self)
 {
@@ -47,10 +106,8 @@ static void hand_out(leati_listener *self, nng_stream *stream)
     char peer[LEATI_ADDRESS_SIZE];
     const leati_listener_options *options = &self->options;
     leati_connection *connection;
-    // Figures, they order nothing. Who says nothing holds two threads for as long as a hand-shake
-    // may take, so there are few of those.
-    if (atomic_load_explicit(&self->load->open, memory_order_relaxed) >= options->most ||
-        atomic_load_explicit(&self->load->greeting, memory_order_relaxed) >= LEATI_GREETING_MOST) {
+    // A figure, it orders nothing.
+    if (atomic_load_explicit(&self->load->open, memory_order_relaxed) >= options->most) {
         nng_stream_free(stream);
         return;
     }
@@ -69,10 +126,9 @@ static void hand_out(leati_listener *self, nng_stream *stream)
     }
     connection->stream = stream;
     connection->load = self->load;
-    connection->greeting = true;
-    atomic_fetch_add_explicit(&self->load->greeting, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&self->load->open, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&self->load->references, 1, memory_order_relaxed);
+    greet(self->load, connection);
     leat_err err =
         options->accepted(options->user, connection, &connection->hooks, &connection->user);
     leati_connection_begin(connection,
@@ -139,9 +195,8 @@ static void release(leati_listener *self)
         nng_aio_free(self->aio);
     if (self->listener)
         nng_stream_listener_free(self->listener);
-    if (self->load &&
-        atomic_fetch_sub_explicit(&self->load->references, 1, memory_order_acq_rel) == 1)
-        leati_free(allocator, self->load);
+    if (self->load)
+        drop_load(self->load);
     pthread_mutex_destroy(&self->lock);
     leati_free(allocator, self);
 }
@@ -166,6 +221,7 @@ leat_err leati_listener_create(const leati_listener_options *options, leati_list
     self->load = load;
     load->allocator = allocator;
     atomic_init(&load->references, 1);
+    pthread_mutex_init(&load->lock, NULL);
     pthread_mutex_init(&self->lock, NULL);
     err = listen_at(self, options->address, why, why_size);
     if (err == LEAT_OK) {

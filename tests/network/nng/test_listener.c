@@ -102,6 +102,40 @@ Test(listener, more_than_the_most_are_closed_until_others_have_gone)
     close(third);
 }
 
+Test(listener, who_says_nothing_keeps_nobody_out)
+{
+    enum { SILENT = LEATI_GREETING_MOST + 8 };
+    hall door;
+    static side takers[SILENT + 1];
+    int fds[SILENT];
+    char byte;
+    for (int i = 0; i <= SILENT; i++) {
+        pthread_mutex_init(&takers[i].lock, NULL);
+        leati_cond_init(&takers[i].changed);
+    }
+    leati_listener_options options = hall_options(&door, takers, SILENT + 1);
+    options.hello_timeout_ms = 0; // never: it is not time that ends them
+    hall_open_with(&door, &options);
+    for (int i = 0; i < SILENT; i++)
+        fds[i] = bare_connect(door.address);
+    int good = bare_connect(door.address);
+    bare_greet(good);
+    side_await_opened(&takers[SILENT]);
+    // The oldest have gone, and know why; those that came last may still say who they are.
+    for (int i = 0; i < SILENT - LEATI_GREETING_MOST; i++)
+        side_await_closed(&takers[i]);
+    cr_assert(strstr(takers[0].why, "had not said who it is"), "%s", takers[0].why);
+    bare_greet(fds[SILENT - 1]);
+    side_await_opened(&takers[SILENT - 1]);
+    cr_assert_eq(recv(fds[SILENT / 2], &byte, 1, MSG_DONTWAIT | MSG_PEEK), 1); // a hello, no end
+    leati_listener_destroy(&door.listener);
+    for (int i = 0; i <= SILENT; i++)
+        side_fini(&takers[i]);
+    for (int i = 0; i < SILENT; i++)
+        close(fds[i]);
+    close(good);
+}
+
 Test(listener, connection_that_is_not_taken_is_closed_without_a_hook)
 {
     hall door;
