@@ -423,7 +423,8 @@ Test(exchange_near, when_neither_answers_the_port_is_named)
     static flow f;
     pair_init(&both);
     pair_open_with(&both, 600, NULL);
-    close(bare_socket(strcat(both.paths[1], "-left")));
+    snprintf(both.paths[1], sizeof both.paths[1], "%s/left", both.folder);
+    close(bare_socket(both.paths[1]));
     node gone; // for a port at which nobody listens
     node_open(&gone, "gone", 600);
     snprintf(both.told, sizeof both.told, "%s ipc://%s", leati_exchange_address(gone.transport),
