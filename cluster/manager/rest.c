@@ -128,7 +128,6 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection,
         return MHD_NO;
     if (!request->begun) {
         request->begun = true;
-        leati_rest_guard_request(connection, true);
         request->is_head = strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
         request->route = leati_rest_route(request, method, url);
         // Strangers do not learn what there is, and send no bodies.
@@ -136,6 +135,9 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection,
             request->route = NULL;
             return MHD_YES;
         }
+        // Who may be anybody has no more time for a body than for its headers.
+        if (!request->route || !request->route->open)
+            leati_rest_guard_request(connection, true);
         bool readable = !request->route || leati_rest_body_begin(request);
         return readable ? MHD_YES : answer(request);
     }

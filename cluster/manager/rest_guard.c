@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections whose next request does not come to the end of its headers. The library's own time
-// limit is for silence, and a client that sends a byte now and then is not silent: it would hold
-// its connection and thread for ever.
+// Connections whose next request does not come to the end of its headers, or, where nobody has
+// shown who he is, to its end. The library's own time limit is for silence, and a client that sends
+// a byte now and then is not silent: it would hold its connection and thread for ever.
 //
 // A thread looks through the connections that owe a request and shuts down those that owe it for
-// too long; their own threads then find them closed and clean up. A connection leaves the list
-// before its descriptor is closed.
+// too long; their own threads then find them closed and clean up. When there are many, who connects
+// has the one shut down that has owed for longest, so that there is always room for one more. A
+// connection leaves the list before its descriptor is closed.
 #include "base/alloc.h"
 #include "base/thread.h"
 #include "cluster/manager/rest_impl.h"
@@ -18,7 +19,8 @@ struct leati_rest_guest {
     leati_rest *rest;
     int fd;
     bool served;      // a request is being answered
-    int64_t since_ns; // if not: since when it owes one
+    bool shut;        // it was told to go
+    int64_t since_ns; // if it is not served: since when it owes a request
     struct leati_rest_guest *next, **link;
 };
 
@@ -28,6 +30,24 @@ static void owes(leati_rest_guest *guest, int64_t now_ns)
     guest->served = false;
     guest->since_ns = now_ns;
     pthread_mutex_unlock(&guest->rest->guard_lock);
+}
+
+static void shut_locked(leati_rest_guest *guest)
+{
+    shutdown(guest->fd, SHUT_RDWR);
+    guest->shut = true;
+}
+
+static void make_room_locked(leati_rest *rest)
+{
+    leati_rest_guest *oldest = NULL;
+    if (rest->guest_count < LEATI_REST_CROWD)
+        return;
+    for (leati_rest_guest *guest = rest->guests; guest; guest = guest->next)
+        if (!guest->served && !guest->shut && (!oldest || guest->since_ns < oldest->since_ns))
+            oldest = guest;
+    if (oldest)
+        shut_locked(oldest);
 }
 
 static void arrive(leati_rest *rest, struct MHD_Connection *connection, void **context)
@@ -45,6 +65,8 @@ static void arrive(leati_rest *rest, struct MHD_Connection *connection, void **c
     guest->fd = info->connect_fd;
     guest->since_ns = leati_clock_ns();
     pthread_mutex_lock(&rest->guard_lock);
+    make_room_locked(rest);
+    rest->guest_count++;
     guest->next = rest->guests;
     guest->link = &rest->guests;
     if (guest->next)
@@ -57,6 +79,7 @@ static void leave(leati_rest_guest *guest)
 {
     leati_rest *rest = guest->rest;
     pthread_mutex_lock(&rest->guard_lock);
+    rest->guest_count--;
     *guest->link = guest->next;
     if (guest->next)
         guest->next->link = guest->link;
@@ -103,7 +126,7 @@ uint32_t leati_rest_guard_sweep(leati_rest *rest, int64_t now_ns)
     for (leati_rest_guest *guest = rest->guests; guest; guest = guest->next) {
         if (guest->served || now_ns - guest->since_ns < LEATI_REST_HEADERS_MS * INT64_C(1000000))
             continue;
-        shutdown(guest->fd, SHUT_RDWR);
+        shut_locked(guest);
         closed++;
     }
     pthread_mutex_unlock(&rest->guard_lock);

@@ -18,6 +18,8 @@
 
 enum {
     LEATI_REST_CONNECTIONS = 1024,
+    LEATI_REST_CROWD =
+        768, // from so many on, each that comes has one shut down that owes a request
     LEATI_REST_STACK = 512 << 10,
     LEATI_REST_TIMEOUT_S = 30,     // of silence
     LEATI_REST_HEADERS_MS = 60000, // for the headers of a request to come
@@ -86,7 +88,9 @@ struct leati_rest {
     leati_parker guard_parker;
     _Atomic bool guard_ends;
     pthread_mutex_t guard_lock; // the innermost of all
-    leati_rest_guest *guests;   // under guard_lock
+    // Under guard_lock.
+    leati_rest_guest *guests;
+    uint32_t guest_count;
     struct leati_rest_nonces *nonces;
 };
 
@@ -97,7 +101,7 @@ void leati_rest_guard_stop(leati_rest *rest);
 // MHD_OPTION_NOTIFY_CONNECTION.
 void leati_rest_guard_connection(void *user, struct MHD_Connection *connection, void **context,
                                  enum MHD_ConnectionNotificationCode code);
-// The headers of a request are there; its answer has been sent.
+// A request is there, of somebody who may have an answer; its answer has been sent.
 void leati_rest_guard_request(struct MHD_Connection *connection, bool begins);
 // Shuts down what has owed a request for too long; how many. For the guard's thread, and tests.
 uint32_t leati_rest_guard_sweep(leati_rest *rest, int64_t now_ns);

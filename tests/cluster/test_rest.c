@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The REST interface as a server: paths, methods, bodies, waiting, and clients that misbehave.
+#include <sys/resource.h>
+
 #include "cluster/manager/rest_impl.h"
 #include "tests/cluster/rest_fixture.h"
 
@@ -397,6 +399,32 @@ Test(rest, closes_connections_whose_headers_do_not_end)
     close(slow);
     close(idle);
     close(waiting);
+    stop(f);
+}
+
+// All of them owe a request, and whoever comes is served none the less.
+Test(rest, a_crowd_that_asks_for_nothing_keeps_nobody_out)
+{
+    enum { CROWD = LEATI_REST_CONNECTIONS + 100 };
+    static int fds[CROWD];
+    struct rlimit files;
+    fixture *f = start_with(0);
+    // Both ends are here.
+    cr_assert(getrlimit(RLIMIT_NOFILE, &files) == 0);
+    if (files.rlim_max < 2 * CROWD + 100)
+        cr_skip("no process may have so many files");
+    files.rlim_cur = files.rlim_max < 8192 ? files.rlim_max : 8192;
+    cr_assert(setrlimit(RLIMIT_NOFILE, &files) == 0);
+    for (int i = 0; i < CROWD; i++) {
+        fds[i] = dial(f);
+        send_text(fds[i], "GET /health HTT");
+    }
+    for (int i = 0; i < 20; i++)
+        cr_assert(status_of(get(f, "/health")) == 200);
+    char byte;
+    cr_assert(recv(fds[0], &byte, 1, 0) <= 0); // who has waited for longest
+    for (int i = 0; i < CROWD; i++)
+        close(fds[i]);
     stop(f);
 }
 

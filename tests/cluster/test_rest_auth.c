@@ -275,3 +275,24 @@ Test(rest_auth, without_a_secret_there_is_no_challenge)
     cr_assert_eq(status_of(get(f, "/v1/jobs")), 200);
     stop(f);
 }
+
+// A body that comes by the byte is not silent; a stranger has no more time for it than for headers.
+Test(rest_auth, bodies_of_strangers_end)
+{
+    fixture *f = start();
+    const char *const targets[] = {"POST /v1/jobs", "PUT /health", "GET /health"};
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        char text[256], byte;
+        int fd = dial(f);
+        snprintf(text, sizeof text, "%s HTTP/1.1\r\nHost: here\r\nContent-Length: 99\r\n\r\n{",
+                 targets[i]);
+        send_text(fd, text);
+        int64_t later_ns = leati_clock_ns() + (LEATI_REST_HEADERS_MS + 1) * INT64_C(1000000);
+        while (recv(fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN) {
+            (void)leati_rest_guard_sweep(f->rest, later_ns);
+            usleep(1000);
+        }
+        close(fd);
+    }
+    stop(f);
+}
