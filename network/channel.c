@@ -69,6 +69,16 @@ void leati_channel_set_spool(leati_channel *channel, leati_spool *spool, uint32_
     channel->spool_index = index;
 }
 
+void leati_channel_set_prompt(leati_channel *channel)
+{
+    channel->prompt = true;
+}
+
+bool leati_channel_is_prompt(const leati_channel *channel)
+{
+    return channel->prompt;
+}
+
 // --- producer ---
 
 uint32_t leati_channel_length(const leati_channel *channel)

@@ -62,6 +62,10 @@ LEATI_SHARED void leati_channel_add_event(leati_channel *channel, const leati_ev
 // all of them. Any thread.
 LEATI_SHARED uint32_t leati_channel_limit(const leati_channel *channel);
 LEATI_SHARED void leati_channel_set_limit(leati_channel *channel, uint32_t limit);
+// What is put on it is to go to its reader at once, not when the task's turn ends, where there is a
+// choice. Before it is handed to a transport.
+LEATI_SHARED void leati_channel_set_prompt(leati_channel *channel);
+LEATI_SHARED bool leati_channel_is_prompt(const leati_channel *channel);
 // Segments that wait on their way to the channel, as a transport has last heard. Any thread.
 LEATI_SHARED uint32_t leati_channel_backlog(const leati_channel *channel);
 LEATI_SHARED void leati_channel_set_backlog(leati_channel *channel, uint32_t backlog);

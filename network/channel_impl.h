@@ -36,6 +36,7 @@ struct leati_channel {
     uint32_t index;
     leati_spool *spool; // NULL in a pipelined channel
     uint32_t spool_index;
+    bool prompt;
 
     // Producer writes, consumer reads.
     _Alignas(LEATI_CACHE_LINE) _Atomic uint32_t tail;

@@ -16,6 +16,11 @@
 // after it the transport touches none of them. It closes the pools that it was given; one that was
 // made with a waiter of the link and then not handed over must be closed before the link is.
 //
+// Turns. A task that fills segments or empties them does so in turns, and what it does is told to
+// the peer at the end of its turn, by its own thread where that goes at once: waking another one
+// for every segment takes longer than sending it. A turn that takes long, as its function waits
+// without having said so, is what `nudge` is for.
+//
 // Bounds. Data is sent with credit only: at most as many segments are on their way, or unread, as
 // the receiver has granted. Events need no credit.
 #ifndef LEATI_NETWORK_TRANSPORT_H
@@ -35,6 +40,9 @@ typedef struct leati_link_options {
     const char *const *names;
     const char *const *ids;
     const char *const *addresses;
+    // Has `fn(arg)` called at the end of the turn that the calling thread is giving to a task, once
+    // however often it is asked; false when the thread gives none. May be NULL.
+    bool (*later)(void (*fn)(void *arg), void *arg);
     // A channel cannot go on: its connection was lost, the peer has refused it, a frame was wrong.
     // At most once a link, on a thread of the transport, without locks; `text` names the peer. Not
     // after close.
@@ -67,6 +75,9 @@ struct leati_transport {
     leati_waiter *(*waiter)(leati_link *link, uint32_t number);
     // Any thread: what a sent channel waits for.
     void (*look)(leati_link *link, uint32_t number, leati_link_wait *wait);
+    // What waits for the end of a turn is sent now. Any thread, while no channels are added and the
+    // link is not being closed.
+    void (*nudge)(leati_link *link);
     // Ends all channels: cancels what is under way, waits until no thread of the transport touches
     // them, frees the link. What was sent and not yet delivered is only lost when the attempt has
     // failed or was cancelled: after success all events of the end have been received by then, or

@@ -175,6 +175,8 @@ static void flush_tick(leati_tick *tick)
     for (uint32_t i = 0; i < flusher->writer_count; i++)
         leati_writer_tick(flusher->writers[i]);
     leat_job *job = flusher->job;
+    if (job->placed)
+        job->placed->transport->nudge(job->placed->link);
     if (flusher != job->operators_flusher)
         return;
     for (uint32_t i = 0; i < job->task_count; i++) {

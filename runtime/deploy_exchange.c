@@ -267,8 +267,11 @@ static leat_err send_channels(const leat_job *job, const leati_job_edge *edge,
     leat_err err = LEAT_OK;
     for (uint32_t c = 0; c < exchange->count && !err; c++) {
         uint32_t consumer = exchange->first + c;
-        if (!leati_job_has_task(job, edge->to_vertex, consumer))
-            err = placed->transport->send(placed->link, exchange->number + c,
+        if (leati_job_has_task(job, edge->to_vertex, consumer))
+            continue;
+        if (edge->buffer_timeout_ms == 0)
+            leati_channel_set_prompt(exchange->channels[c]);
+        err = placed->transport->send(placed->link, exchange->number + c,
                                           leati_placed_process(placed, edge->to_vertex, consumer),
                                           exchange->channels[c]);
     }

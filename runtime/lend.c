@@ -55,6 +55,7 @@ leat_err leati_scheduler_lend(leati_scheduler *s)
 {
     if (s->stepped)
         return LEAT_OK;
+    leati_turn_catch_up();
     leati_thread *self = leati_thread_self();
     leati_worker *w = atomic_load_explicit(&self->worker, memory_order_relaxed);
     self->lent = NULL;

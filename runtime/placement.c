@@ -119,6 +119,7 @@ leat_err leati_placed_create(leat_job *job, const leati_placement *placement)
     placed->options = placement->link;
     placed->options.attempt = placement->attempt;
     placed->options.self = placement->self;
+    placed->options.later = leati_turn_later;
     placed->options.failed = link_failed;
     placed->options.user = job;
     pthread_mutex_init(&placed->link_lock, NULL);

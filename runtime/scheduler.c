@@ -195,7 +195,10 @@ void leati_runnable_turn(leati_runnable *r)
 {
     // Clears the notification before the turn looks for its causes.
     atomic_exchange_explicit(&r->state, LEATI_RUN_RUNNING, memory_order_acq_rel);
+    leati_turn_begin();
     leati_turn turn = r->turn(r);
+    // Before it is known to have ended: what was put off may be about things that end with it.
+    leati_turn_end();
     uint32_t running = LEATI_RUN_RUNNING;
     if (turn == LEATI_TURN_END) {
         atomic_exchange_explicit(&r->state, LEATI_RUN_DONE, memory_order_acq_rel);

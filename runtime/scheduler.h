@@ -92,6 +92,13 @@ bool leati_runnable_is_ready(uint32_t state);
 // it is one relaxed load. Good until the turn ends. Never raised in a stepped scheduler.
 const _Atomic bool *leati_scheduler_hurry(const leati_scheduler *scheduler);
 
+// Has `fn(arg)` called when the calling thread's turn ends or waits, once however often it is asked;
+// `fn` is called without locks, and what it brings up in its turn is not put off. False: the thread
+// is in no turn, or has too much put off already.
+bool leati_turn_later(void (*fn)(void *arg), void *arg);
+// Does now what was put off. For who is about to wait in the middle of a turn.
+void leati_turn_catch_up(void);
+
 // Waits in the middle of a turn until `ready(arg)` is true; the worker's other runnables go on
 // meanwhile. `ready` registers for a wake-up of this runnable before it looks. `stop(arg)` ends the
 // wait: LEAT_ECANCELLED. LEAT_ETHREAD when no thread could take over the worker; LEAT_EAGAIN, in a

@@ -22,6 +22,13 @@ enum {
 typedef struct leati_worker leati_worker;
 typedef struct leati_thread leati_thread;
 
+enum { LEATI_LATER_MOST = 8 };
+
+typedef struct leati_later {
+    void (*fn)(void *arg);
+    void *arg;
+} leati_later;
+
 // A run queue and who serves it.
 struct leati_worker {
     _Alignas(64) pthread_mutex_t lock;
@@ -63,6 +70,10 @@ struct leati_thread {
     // The thread's own: the worker it lent, and to whom.
     leati_worker *lent;
     leati_thread *lent_to;
+    // The thread's own: what is to be done when its turn ends (turn_end.c).
+    bool in_turn;
+    uint32_t later_count;
+    leati_later later[LEATI_LATER_MOST];
     // Under the scheduler's lock.
     leati_thread *next_spare;
     leati_thread *next; // of all threads
@@ -120,5 +131,9 @@ void leati_thread_add_spare(leati_thread *thread);
 leati_thread *leati_thread_take_spare(leati_scheduler *scheduler);
 
 void *leati_monitor_main(void *arg);
+
+// Around a turn (turn_end.c).
+void leati_turn_begin(void);
+void leati_turn_end(void);
 
 #endif

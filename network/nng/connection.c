@@ -121,14 +121,6 @@ leat_err leati_connection_dial(const leati_connection_options *options,
     return LEAT_OK;
 }
 
-void leati_connection_kick(leati_connection *connection)
-{
-    // Acquire and release: what was put before the kick is seen by the `fill` that follows the
-    // writer's exchange of the word.
-    if (atomic_exchange_explicit(&connection->news, 1, memory_order_acq_rel) == 2)
-        leati_futex_wake(&connection->news);
-}
-
 void leati_connection_close(leati_connection *connection, leat_err err, const char *why)
 {
     // The lock is held to the end, so that destroy, which takes it last of all, does not free what

@@ -7,9 +7,10 @@
 // sides. With a secret (auth.h) each side shows that it knows it before the connection is open.
 //
 // Threading. A reader and a writer thread a connection, with no-callback aios. The hooks `place`
-// and `arrived` run on the reader, `fill` and `sent` on the writer; `closed` runs once, last of
-// all, on the reader. The reader never waits for anything but bytes. leati_connection_kick and
-// _close may be called from any thread, hooks included.
+// and `arrived` run on the reader, `fill` and `sent` on the writer, or on a thread that sends for
+// it, never on two at once; `closed` runs once, last of all, on the reader. The reader never waits
+// for anything but bytes. leati_connection_kick and _close may be called from any thread, hooks
+// included.
 //
 // Life cycle. Made by a dialer or handed out by a listener; open after both hellos; closed by
 // either side, by silence of the peer in the hand-shake, or by an error. leati_connection_destroy
@@ -72,6 +73,8 @@ typedef struct leati_connection_hooks {
                       uint8_t **to);
     // A frame is complete. An error closes the connection.
     leat_err (*arrived)(leati_connection *connection, void *user, const leati_frame *frame);
+    // The reader is about to wait for bytes, of which none are there. May be NULL.
+    void (*idle)(leati_connection *connection, void *user);
     // What to send now: up to LEATI_CONNECTION_PARTS parts, whole frames with their headers (a
     // frame may be split over parts). 0: nothing for now; the writer sleeps until it is kicked.
     // Parts must live until `sent`.
@@ -103,7 +106,13 @@ LEAT_MUST_USE leat_err leati_connection_dial(const leati_connection_options *opt
                                              size_t why_size);
 // Something may be there to be sent. Any thread.
 void leati_connection_kick(leati_connection *connection);
-// The same for who holds a lock that `fill` takes. Returns NULL, or what is to be given to
+// Takes up what is needed for sending here and now, if it lies there: whoever gets it has to call
+// leati_connection_serve. Otherwise it has the same effect as a kick. Any thread.
+bool leati_connection_take(leati_connection *connection);
+// Sends what `fill` gives, on this thread as far as the system takes it at once, and the rest on
+// the writer's. Without locks that the hooks take. The connection may have gone after it.
+void leati_connection_serve(leati_connection *connection);
+// A kick by who holds a lock that `fill` takes. Returns NULL, or what is to be given to
 // leati_futex_wake once the lock is given up; that the connection has gone by then does no harm.
 _Atomic uint32_t *leati_connection_mark(leati_connection *connection);
 // Ends it soon, `closed` follows. Any thread; more than once is fine. `why` (may be NULL) is what

@@ -48,6 +48,13 @@ typedef enum leati_connection_stage {
     LEATI_CONNECTION_OPEN,     // both hellos fit; the writer asks `fill`
 } leati_connection_stage;
 
+// A send, of which the system has taken what is before `first`.
+typedef struct leati_sending {
+    nng_iov iov[LEATI_CONNECTION_PARTS];
+    unsigned first, count;
+    bool under_way; // the operation has to be waited for
+} leati_sending;
+
 struct leati_connection {
     // Immutable once the stage is STARTED.
     const leat_allocator *allocator;
@@ -59,6 +66,7 @@ struct leati_connection {
     uint32_t frame_max;
     char peer[LEATI_ADDRESS_SIZE];
     leati_listener_load *load; // of an accepted one
+    bool opened;               // the hook was called; the reader's
     pthread_t reader, writer;
 
     // Under the load's lock: whether it is in the list there, and its place.
@@ -86,9 +94,16 @@ struct leati_connection {
     _Atomic uint32_t greeted; // our hello was sent, or could not be; the reader sleeps on it
     _Atomic uint64_t heard;   // bytes that have come; the reader adds
     leati_parker reading_over;
-    // What the writer sleeps on: 0 it has seen everything, 1 it has been kicked, 2 it sleeps. On a
-    // line of its own, as any thread writes to it.
-    _Alignas(64) _Atomic uint32_t news;
+    // Who has the baton: its own, from when it has taken it up until it gives it away
+    // (connection_send.c).
+    leati_sending sending;
+    leati_part parts[LEATI_CONNECTION_PARTS];
+    size_t filled; // parts of a send that is not complete
+
+    // The word that is left to who has the baton, and what the writer waits for it with. On a line
+    // of their own, as any thread writes to them.
+    _Alignas(64) _Atomic uint32_t word;
+    _Atomic uint32_t given; // the writer has got it
 
     size_t hello_size; // immutable, with what it is of
     _Alignas(64) uint8_t hello_frame[LEATI_HELLO_MOST];
@@ -126,6 +141,8 @@ int64_t leati_connection_deadline(int64_t timeout_ms);
 // Reads until so many bytes, no more than the buffer's size, are in the buffer.
 LEAT_MUST_USE leat_err leati_connection_buffer(leati_connection *self, size_t needed,
                                                int64_t deadline_ns);
+// What is left until then, for an aio.
+nng_duration leati_connection_time_left(int64_t deadline_ns);
 // Sends all parts; an error of nng. For the writer, and before it sends frames for the reader too.
 int leati_connection_transmit(leati_connection *self, const leati_part *parts, size_t count,
                               int64_t deadline_ns);

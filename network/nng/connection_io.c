@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two threads of a connection.
-//
-// The reader leads: it connects, shakes hands (handshake.c), reads frames, and at the end joins the
-// writer and tells `closed`. The writer sends our hello, and then what `fill` gives.
-//
-// A writer that finds the other side gone does not end the connection at once: what the peer has
-// sent before it went is still to be read, and the reader comes upon the end by itself.
-#include <assert.h>
+// The reader of a connection, which leads: it connects, shakes hands (handshake.c), reads frames,
+// and at the end joins the writer (connection_send.c) and tells `closed`.
 #include <limits.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "network/nng/connection_impl.h"
 #include "network/nng/tls.h"
-
-enum { DRAIN_MS = 1000 }; // how long the reader may go on after the writer has failed
 
 bool leati_connection_is_closing(leati_connection *self)
 {
@@ -24,7 +16,7 @@ bool leati_connection_is_closing(leati_connection *self)
 // --- one operation -------------------------------------------------------------------------------
 
 // What is left until `deadline_ns`, for an aio; 0 means no limit.
-static nng_duration time_left(int64_t deadline_ns)
+nng_duration leati_connection_time_left(int64_t deadline_ns)
 {
     if (deadline_ns == 0)
         return NNG_DURATION_INFINITE;
@@ -44,7 +36,7 @@ int leati_connection_receive_bytes(leati_connection *self, const nng_iov *iov, u
     if (deadline_ns && leati_clock_ns() >= deadline_ns)
         return NNG_ETIMEDOUT;
     nng_aio_set_iov(self->in, count, iov);
-    nng_aio_set_timeout(self->in, time_left(deadline_ns));
+    nng_aio_set_timeout(self->in, leati_connection_time_left(deadline_ns));
     pthread_mutex_lock(&self->in_lock);
     bool begun = !leati_connection_is_closing(self);
     if (begun)
@@ -52,6 +44,10 @@ int leati_connection_receive_bytes(leati_connection *self, const nng_iov *iov, u
     pthread_mutex_unlock(&self->in_lock);
     if (!begun)
         return NNG_ECANCELED;
+    // An operation that has ended at once has its count already. One that ends just now may be
+    // taken for one that does not, which costs a needless call.
+    if (nng_aio_count(self->in) == 0 && self->opened && self->hooks->idle)
+        self->hooks->idle(self, self->user);
     nng_aio_wait(self->in);
     int error = nng_aio_result(self->in);
     if (error)
@@ -62,144 +58,11 @@ int leati_connection_receive_bytes(leati_connection *self, const nng_iov *iov, u
     return *got ? 0 : NNG_ECONNSHUT;
 }
 
-// Sends all parts; the system often takes some of it only.
-int leati_connection_transmit_bytes(leati_connection *self, const leati_part *parts, size_t count,
-                                    int64_t deadline_ns)
-{
-    nng_iov iov[LEATI_CONNECTION_PARTS];
-    size_t first = 0;
-    for (size_t i = 0; i < count; i++)
-        iov[i] = (nng_iov){.iov_buf = (void *)(uintptr_t)parts[i].data, .iov_len = parts[i].size};
-    for (;;) {
-        while (first < count && iov[first].iov_len == 0)
-            first++;
-        if (first == count)
-            return 0;
-        if (deadline_ns && leati_clock_ns() >= deadline_ns)
-            return NNG_ETIMEDOUT;
-        nng_aio_set_iov(self->out, (unsigned)(count - first), iov + first);
-        nng_aio_set_timeout(self->out, time_left(deadline_ns));
-        pthread_mutex_lock(&self->out_lock);
-        bool begun = !leati_connection_is_closing(self);
-        if (begun)
-            nng_stream_send(self->stream, self->out);
-        pthread_mutex_unlock(&self->out_lock);
-        if (!begun)
-            return NNG_ECANCELED;
-        nng_aio_wait(self->out);
-        int error = nng_aio_result(self->out);
-        if (error)
-            return error;
-        for (size_t sent = nng_aio_count(self->out); sent > 0 && first < count;) {
-            size_t step = sent < iov[first].iov_len ? sent : iov[first].iov_len;
-            iov[first].iov_buf = (uint8_t *)iov[first].iov_buf + step;
-            iov[first].iov_len -= step;
-            sent -= step;
-            if (iov[first].iov_len == 0)
-                first++;
-        }
-    }
-}
-
 static int receive(leati_connection *self, const nng_iov *iov, unsigned count, int64_t deadline_ns,
                    size_t *got)
 {
     return self->tls ? leati_connection_receive_tls(self, iov, count, deadline_ns, got)
                      : leati_connection_receive_bytes(self, iov, count, deadline_ns, got);
-}
-
-int leati_connection_transmit(leati_connection *self, const leati_part *parts, size_t count,
-                              int64_t deadline_ns)
-{
-    return self->tls ? leati_connection_transmit_tls(self, parts, count, deadline_ns)
-                     : leati_connection_transmit_bytes(self, parts, count, deadline_ns);
-}
-
-// --- the writer ----------------------------------------------------------------------------------
-
-_Atomic uint32_t *leati_connection_mark(leati_connection *connection)
-{
-    // As in leati_connection_kick.
-    bool sleeps = atomic_exchange_explicit(&connection->news, 1, memory_order_acq_rel) == 2;
-    return sleeps ? &connection->news : NULL;
-}
-
-// Until the next kick, unless one has come since the word was last set to 0.
-static void sleep_until_kicked(leati_connection *self)
-{
-    uint32_t seen = 0;
-    // What the kick published is acquired by the exchange that every round begins with.
-    if (atomic_compare_exchange_strong_explicit(&self->news, &seen, 2, memory_order_acq_rel,
-                                                memory_order_relaxed))
-        leati_futex_wait(&self->news, 2);
-}
-
-// False: the connection ends before it gets there.
-static bool await_stage(leati_connection *self, leati_connection_stage wanted)
-{
-    for (;;) {
-        atomic_exchange_explicit(&self->news, 0, memory_order_acq_rel);
-        if (leati_connection_is_closing(self))
-            return false;
-        // Acquire: pairs with enter() and leati_connection_begin.
-        uint32_t stage = atomic_load_explicit(&self->stage, memory_order_acquire);
-        if (stage == LEATI_CONNECTION_REFUSED || stage >= (uint32_t)wanted)
-            return stage >= (uint32_t)wanted;
-        sleep_until_kicked(self);
-    }
-}
-
-// The send side has failed. The reader is given time to read what the peer has sent before.
-static void give_up_sending(leati_connection *self, int error)
-{
-    if (error == NNG_ECLOSED || error == NNG_ECONNSHUT || error == NNG_ECONNRESET)
-        leati_park_for(&self->reading_over, DRAIN_MS);
-    leati_connection_fail(self, leati_nng_error(error), "was lost while sending: %s",
-                          leati_nng_text(error));
-}
-
-static void send_frames(leati_connection *self)
-{
-    leati_part parts[LEATI_CONNECTION_PARTS];
-    while (!leati_connection_is_closing(self)) {
-        // Acquire: pairs with leati_connection_kick.
-        atomic_exchange_explicit(&self->news, 0, memory_order_acq_rel);
-        size_t count = self->hooks->fill(self, self->user, parts);
-        if (count == 0) {
-            if (!leati_connection_is_closing(self))
-                sleep_until_kicked(self);
-            continue;
-        }
-        assert(count <= LEATI_CONNECTION_PARTS);
-        int error = leati_connection_transmit(self, parts, count, 0);
-        if (error) {
-            give_up_sending(self, error);
-            return;
-        }
-        self->hooks->sent(self, self->user);
-    }
-}
-
-static void send_hello(leati_connection *self)
-{
-    // A hello that cannot be sent says nothing here: the reader gets to know more, perhaps the
-    // hello of the peer that tells why it has closed.
-    leati_part hello = {.data = self->hello_frame, .size = self->hello_size};
-    if (await_stage(self, LEATI_CONNECTION_GREETING))
-        (void)leati_connection_transmit(self, &hello, 1,
-                                        leati_connection_deadline(self->hello_timeout_ms));
-    // Release: pairs with await_greeting_sent.
-    atomic_store_explicit(&self->greeted, 1, memory_order_release);
-    leati_futex_wake(&self->greeted);
-}
-
-void *leati_connection_write(void *connection)
-{
-    leati_connection *self = connection;
-    send_hello(self);
-    if (await_stage(self, LEATI_CONNECTION_OPEN))
-        send_frames(self);
-    return NULL;
 }
 
 // --- the reader ----------------------------------------------------------------------------------
@@ -213,7 +76,8 @@ void leati_connection_enter(leati_connection *self, leati_connection_stage stage
 
 static leat_err dial(leati_connection *self)
 {
-    nng_aio_set_timeout(self->in, time_left(leati_connection_deadline(self->dial_timeout_ms)));
+    nng_aio_set_timeout(
+        self->in, leati_connection_time_left(leati_connection_deadline(self->dial_timeout_ms)));
     pthread_mutex_lock(&self->in_lock);
     bool begun = !leati_connection_is_closing(self);
     if (begun)
@@ -341,6 +205,7 @@ static void read_all(leati_connection *self)
         return;
     leati_connection_greeted(self);
     self->hooks->opened(self, self->user, &peer);
+    self->opened = true;
     leati_connection_enter(self, LEATI_CONNECTION_OPEN);
     while (!leati_connection_is_closing(self) && read_frame(self) == LEAT_OK)
         continue;

@@ -230,6 +230,7 @@ leat_err leati_exchange_create(const leati_exchange_options *options, leati_tran
         .receive = leati_exchange_receive,
         .waiter = leati_exchange_waiter,
         .look = leati_exchange_look,
+        .nudge = leati_exchange_nudge,
         .close = leati_exchange_close,
     };
     exchange->allocator = allocator;

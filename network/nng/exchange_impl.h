@@ -7,12 +7,13 @@
 // numbers that the receiver chooses: `inward` has the slots of the streams that come in, `outward`
 // those of the streams that go out.
 //
-// Threading. A wire's writer thread is the consumer of the channels that are sent over it, and the
-// owner of the pools of those that come in; its reader thread is the producer of the latter. Both
-// hold the peer's lock only to look up and to note things, never while they are inside a channel, a
-// gate or a pool: these may wake ends, which takes the lock. An end that a thread works on outside
-// the lock is pinned (`writing`, `reading`); who wants to be rid of it waits for that.
-// The housekeeper dials, watches times and destroys wires.
+// Threading. A wire's *writer* is the consumer of the channels that are sent over it, and the owner
+// of the pools of those that come in: the thread that has the connection's baton, be it a task's at
+// the end of its turn, the reader, or the connection's own. The reader thread is the producer of
+// the channels that come in. Both hold the peer's lock only to look up and to note things, never
+// while they are inside a channel, a gate or a pool: these may wake ends, which takes the lock. An
+// end that a thread works on outside the lock is pinned (`writing`, `reading`); who wants to be rid
+// of it waits for that. The housekeeper dials, watches times and destroys wires.
 //
 // Locks: the exchange's, a peer's, a link's; only the last is taken under another one, a peer's.
 #ifndef LEATI_NETWORK_NNG_EXCHANGE_IMPL_H
@@ -49,6 +50,7 @@ enum {
     LEATI_WIRE_MAX_STREAMS = 1 << 18, // each direction
     LEATI_WIRE_MAX_CREDIT = 1 << 20,  // that a sender may have
     LEATI_WIRE_SCRATCH = 8192,        // headers and small frames of one send
+    LEATI_WIRE_HELD = 8,              // frames of which the reader puts off what follows
     LEATI_WIRE_COPIED = 1024,         // chunks of at most so many bytes are copied there
     LEATI_WIRE_FLIGHTS = LEATI_WIRE_SCRATCH / LEATI_FRAME_SIZE,
     // Segments that a receiver has granted and the sender has not used, when that one has nothing
@@ -91,6 +93,7 @@ struct leati_end {
     uint32_t number;
     uint32_t process; // in the link's table
     bool sends;
+    bool prompt; // sender: what comes does not wait for the end of a turn
     leati_channel *channel;
     leati_gate *gate;       // sender
     leati_local_pool *pool; // receiver
@@ -102,7 +105,8 @@ struct leati_end {
     // Under the peer's lock.
     leati_end_state state;
     bool writing;        // the writer works on it, or has bytes of it in the send that is under way
-    bool reading;        // the reader fills a segment of it, or is inside its channel
+    bool reading;        // the reader fills a segment of it, is inside its channel, or holds it
+    bool held;           // the reader has not told the gate yet what it has put on the channel
     bool closing;        // close waits for it
     bool opened;         // it has a stream number
     bool ending;         // sender: the end of the partition is in the send under way, or was sent
@@ -200,7 +204,11 @@ struct leati_wire {
     int64_t sign_due_ns; // when to say ALIVE again
 
     // Reader.
-    leati_end *reading;     // whose `reading` is set
+    leati_end *reading; // for which it reads a frame
+    leati_end *held[LEATI_WIRE_HELD];
+    uint32_t held_count;
+    uint32_t held_frames;   // since it has caught up
+    bool owes_send;         // somebody is to send what was made ready
     leati_segment *segment; // being filled
     uint8_t *trash;         // for what nobody wants any more; a segment's size
     uint8_t small[LEATI_EVENT_SIZE];
@@ -245,6 +253,7 @@ struct leati_link {
     uint64_t attempt;
     uint32_t process_count, self;
     char **names, **ids, **addresses;
+    bool (*later)(void (*fn)(void *arg), void *arg);
     void (*failed)(void *user, leat_err err, const char *text);
     void *user;
     // Of the one who claimed the failure: its list, and the process that the failure is about.
@@ -307,6 +316,8 @@ void leati_end_append(leati_exchange_peer *peer, leati_end *end, int list);
 void leati_end_remove(leati_exchange_peer *peer, leati_end *end, int list);
 // Puts it where the writer looks, and wakes that. Nothing when it has no wire.
 void leati_end_ready(leati_exchange_peer *peer, leati_end *end);
+// Only puts it there: the caller sees to it that somebody looks.
+void leati_end_ready_quietly(leati_exchange_peer *peer, leati_end *end);
 // The same for what can wait until there are some of them, as many as a wire of so many channels
 // makes it worth to wait for, or until something cannot wait.
 void leati_end_ready_soon(leati_exchange_peer *peer, leati_end *end);
@@ -379,6 +390,9 @@ void leati_link_report(leati_link *link, leat_err err, const char *format, ...) 
 
 // --- the writer's and the reader's work ---
 
+void leati_wire_idle(leati_connection *connection, void *user);
+// The reader does what it has put off. Not under the lock.
+void leati_wire_catch_up(leati_wire *wire, leati_exchange_peer *peer);
 size_t leati_wire_fill(leati_connection *connection, void *user,
                        leati_part parts[LEATI_CONNECTION_PARTS]);
 void leati_wire_sent(leati_connection *connection, void *user);
@@ -389,6 +403,13 @@ void leati_wire_drop_flights(leati_wire *wire, leati_exchange_peer *peer);
 // A frame at the end of the scratch, which must have room (LEATI_FRAME_SIZE + size).
 void leati_wire_put(leati_wire *wire, const leati_frame *frame, const uint8_t *payload);
 bool leati_wire_has_room(const leati_wire *wire, uint32_t size);
+// A segment of a received channel has been filled; whether more is to be granted. Under the lock.
+typedef enum leati_grant_need {
+    LEATI_GRANT_ENOUGH,
+    LEATI_GRANT_SOON,
+    LEATI_GRANT_NOW, // the sender has nothing left
+} leati_grant_need;
+leati_grant_need leati_receiver_used(leati_end *end, uint16_t backlog, bool full);
 // One turn of a received channel: grants what its pool has, and announces it. The scratch has room
 // for a frame. Under the lock, which it gives up on its way. True when the caller has to report a
 // failure of the link.
@@ -416,6 +437,7 @@ leat_err leati_exchange_receive(leati_link *link, uint32_t number, uint32_t peer
                                 leati_channel *channel, leati_local_pool *pool);
 leati_waiter *leati_exchange_waiter(leati_link *link, uint32_t number);
 void leati_exchange_look(leati_link *link, uint32_t number, leati_link_wait *wait);
+void leati_exchange_nudge(leati_link *link);
 void leati_exchange_close(leati_link **link);
 
 #endif

@@ -3,10 +3,10 @@
 //
 // Closing. A link that has gone well first lets its senders send what is still queued, of which the
 // end of the partition is the last, and waits until the receivers have told to have it: what a
-// connection loses after that was delivered. Then every end is taken from its peer, which waits until the
-// threads of the wire have let go of it. They hold it while a frame of it is being sent or received
-// and no longer, so that only a peer that has stopped in the middle of a frame makes close wait;
-// after LEATI_STALL_MS the wire is given up.
+// connection loses after that was delivered. Then every end is taken from its peer, which waits
+// until the threads of the wire have let go of it. They hold it while a frame of it is being sent
+// or received and no longer, so that only a peer that has stopped in the middle of a frame makes
+// close wait; after LEATI_STALL_MS the wire is given up.
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,6 +63,7 @@ leat_err leati_exchange_open(leati_transport *self, const leati_link_options *op
         .attempt = options->attempt,
         .process_count = options->process_count,
         .self = options->self,
+        .later = options->later,
         .failed = options->failed,
         .user = options->user,
         .names = copy_texts(allocator, options->names, options->process_count),
@@ -110,6 +111,20 @@ void leati_link_report(leati_link *link, leat_err err, const char *format, ...)
 
 // --- ends ---
 
+// At the end of the turn in which the peer got something to do.
+static void serve(void *arg)
+{
+    leati_exchange_peer *peer = arg;
+    pthread_mutex_lock(&peer->lock);
+    leati_connection *connection = peer->connection;
+    // Who has taken it keeps it from going.
+    bool mine = connection && leati_connection_take(connection);
+    leati_peer_unlock(peer);
+    if (mine)
+        leati_connection_serve(connection);
+}
+
+// The peer lives as long as the task that has called this is in its turn: so long is its link open.
 static void wake(leati_waiter *waiter)
 {
     leati_end *end = (leati_end *)waiter;
@@ -118,7 +133,10 @@ static void wake(leati_waiter *waiter)
     if (!peer)
         return;
     pthread_mutex_lock(&peer->lock);
-    leati_end_ready(peer, end);
+    if (!end->prompt && end->link->later && end->link->later(serve, peer))
+        leati_end_ready_quietly(peer, end);
+    else
+        leati_end_ready(peer, end);
     leati_peer_unlock(peer);
 }
 
@@ -201,6 +219,7 @@ leat_err leati_exchange_send(leati_link *link, uint32_t number, uint32_t peer,
     }
     leati_gate_attach(end->gate, 0, channel);
     end->sends = true;
+    end->prompt = leati_channel_is_prompt(channel);
     end->process = peer;
     end->channel = channel;
     leati_exchange_register(to, end);
@@ -234,6 +253,22 @@ leat_err leati_exchange_receive(leati_link *link, uint32_t number, uint32_t peer
     end->pool = pool;
     leati_exchange_register(from, end);
     return LEAT_OK;
+}
+
+void leati_exchange_nudge(leati_link *link)
+{
+    leati_exchange_peer *last = NULL;
+    for (leati_end *end = link->ends; end; end = end->next_of_link) {
+        // Acquire: pairs with the store when it is registered. It lives as long as its ends.
+        leati_exchange_peer *peer = atomic_load_explicit(&end->peer, memory_order_acquire);
+        if (!peer || peer == last)
+            continue;
+        last = peer;
+        pthread_mutex_lock(&peer->lock);
+        if (peer->wire && peer->lists[LEATI_LIST_READY].first)
+            leati_peer_kick(peer);
+        leati_peer_unlock(peer);
+    }
 }
 
 void leati_exchange_look(leati_link *link, uint32_t number, leati_link_wait *wait)

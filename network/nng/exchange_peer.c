@@ -77,6 +77,12 @@ void leati_peer_unlock(leati_exchange_peer *peer)
         leati_futex_wake(word);
 }
 
+void leati_end_ready_quietly(leati_exchange_peer *peer, leati_end *end)
+{
+    if (end->state == LEATI_END_BOUND && !end->closing)
+        leati_end_append(peer, end, LEATI_LIST_READY);
+}
+
 void leati_end_ready(leati_exchange_peer *peer, leati_end *end)
 {
     if (end->state != LEATI_END_BOUND || end->closing)
@@ -427,6 +433,7 @@ static void closed(leati_connection *connection, void *user, leat_err err, const
         if (wire->segment)
             leati_segment_release(wire->segment);
         leati_wire_release_taken(wire);
+        leati_wire_catch_up(wire, peer);
         pthread_mutex_lock(&peer->lock);
         if (peer->wire == wire)
             failed = detach(peer, err);
@@ -457,6 +464,7 @@ const leati_connection_hooks leati_wire_hooks = {
     .opened = opened,
     .place = leati_wire_place,
     .arrived = leati_wire_arrived,
+    .idle = leati_wire_idle,
     .fill = leati_wire_fill,
     .sent = leati_wire_sent,
     .closed = closed,

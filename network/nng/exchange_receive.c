@@ -1,201 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The receiving half: what the reader does with frames, and how the writer grants credit.
+// The receiving half that hears: what the reader does with frames.
 //
-// The writer owns the pools of received channels. It takes segments from them ahead of the data and
-// says how many; the reader fills them in the order of the grants. So a sender can only send what
-// there is a place for, and the reader never waits: data without a grant is a mistake of the peer.
-//
-// How much: a few segments always, and as many more as the sender has said to have queued. So a
-// channel that is idle holds next to nothing, and what it was granted beyond that has been asked
-// for and comes back by being used. Beyond what its ring has room for nothing is granted, less some
-// slots for events, which need no credit.
+// What follows from a frame for others, a task that has something to read or a send, is put off
+// until the reader is about to wait, or has put off enough: waking somebody for each segment takes
+// longer than reading one. An end that has something put off is held meanwhile.
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/thread.h"
 #include "network/channel_impl.h"
 #include "network/nng/exchange_impl.h"
-
-enum { BATCH = 32 };
-
-// --- granting; writer ---
-
-static uint32_t target_of(const leati_end *end)
-{
-    return end->steady + end->backlog;
-}
-
-// Granted, and told to the sender.
-static uint32_t known_of(const leati_end *end)
-{
-    return end->outstanding - end->announce;
-}
-
-// How many are told at once: half of what the channel has at both ends of the wire, or of what the
-// sender is to have. So it is told soon when it has used the little that an idle channel has, and a
-// busy channel takes few frames, while as many as are told are still to be sent or read.
-static uint32_t batch_of(const leati_end *end)
-{
-    uint32_t all = end->outstanding + leati_channel_length(end->channel);
-    if (all > target_of(end))
-        all = target_of(end);
-    return all > 3 ? all / 2 : 1;
-}
-
-static uint32_t wanted(const leati_end *end)
-{
-    uint32_t room = leati_channel_room(end->channel);
-    uint32_t most = room > end->margin ? room - end->margin : 0;
-    if (most > end->grant_capacity)
-        most = end->grant_capacity;
-    if (most > target_of(end))
-        most = target_of(end);
-    return most > end->outstanding ? most - end->outstanding : 0;
-}
-
-static uint32_t take_segments(leati_local_pool *pool, uint32_t count, leati_segment **segments)
-{
-    uint32_t taken = 0;
-    while (taken < count && taken < BATCH &&
-           (segments[taken] = leati_local_pool_request(pool, false)) != NULL)
-        taken++;
-    return taken;
-}
-
-// Before looking once more: whoever brings home what is missing of a batch wakes the end from here
-// on.
-static void await_batch(leati_end *end, uint32_t announce)
-{
-    uint32_t batch = batch_of(end);
-    leati_local_pool_await_many(end->pool, batch > announce ? batch - announce : 1);
-}
-
-// Under the lock, which is given up meanwhile. A sender that has credit is not waited for: what it
-// sends is the next occasion, and if it sends nothing it needs none.
-static void grant(leati_exchange_peer *peer, leati_end *end)
-{
-    leati_segment *segments[BATCH];
-    bool registered = false;
-    end->writing = true;
-    for (;;) {
-        uint32_t count = wanted(end), announce = end->announce;
-        bool starves = known_of(end) == 0;
-        leati_peer_unlock(peer);
-        count = take_segments(end->pool, count, segments);
-        bool again = count == 0 && starves && !registered;
-        if (again)
-            await_batch(end, announce);
-        registered = again;
-        pthread_mutex_lock(&peer->lock);
-        for (uint32_t i = 0; i < count; i++)
-            end->granted[(end->grant_first + end->grant_count++) % end->grant_capacity] =
-                segments[i];
-        end->outstanding += count;
-        end->announce += count;
-        if ((count == 0 && !again) || end->outstanding >= target_of(end))
-            break;
-    }
-    end->writing = false;
-    if (end->closing)
-        pthread_cond_broadcast(&peer->changed);
-}
-
-// Nothing more will come: what was granted goes home. The same about the lock.
-static void take_back(leati_exchange_peer *peer, leati_end *end)
-{
-    end->writing = true;
-    while (end->grant_count > 0) {
-        leati_segment *segment = end->granted[end->grant_first];
-        end->grant_first = (end->grant_first + 1) % end->grant_capacity;
-        end->grant_count--;
-        end->outstanding--;
-        leati_peer_unlock(peer);
-        leati_segment_release(segment);
-        pthread_mutex_lock(&peer->lock);
-    }
-    end->writing = false;
-    if (end->closing)
-        pthread_cond_broadcast(&peer->changed);
-}
-
-static void put_open(leati_wire *wire, leati_end *end)
-{
-    uint8_t payload[LEATI_OPEN_SIZE] = {0};
-    leati_element_put_i64(payload, (int64_t)end->link->attempt);
-    leati_element_put_i64(payload + 8, end->number);
-    leati_frame frame = {
-        .size = sizeof payload,
-        .kind = LEATI_FRAME_OPEN,
-        .channel = end->stream,
-        .sequence = end->announce,
-    };
-    leati_wire_put(wire, &frame, payload);
-}
-
-// Says that the partition has come to its end, so that the sender may forget it.
-static void confirm_end(leati_wire *wire, leati_exchange_peer *peer, leati_end *end)
-{
-    if (!end->finished || end->told || end->refused || end->closing || !end->opened ||
-        peer->wire != wire)
-        return;
-    end->told = true;
-    leati_frame frame = {.kind = LEATI_FRAME_CLOSE, .channel = end->stream};
-    leati_wire_put(wire, &frame, NULL);
-}
-
-// What a CREDIT says of the size of segments, in units.
-static uint16_t limit_of(const leati_end *end)
-{
-    uint32_t units = (leati_channel_limit(end->channel) + LEATI_LIMIT_UNIT - 1) / LEATI_LIMIT_UNIT;
-    return units <= UINT16_MAX ? (uint16_t)units : 0;
-}
-
-static void put_credit(leati_wire *wire, const leati_end *end)
-{
-    // Relaxed: the reader counts it under the lock.
-    uint32_t delivered = atomic_load_explicit(&end->sequence, memory_order_relaxed);
-    uint8_t payload[LEATI_CREDIT_SIZE];
-    for (int i = 0; i < LEATI_CREDIT_SIZE; i++)
-        payload[i] = (uint8_t)(delivered >> 8 * i);
-    leati_frame frame = {
-        .size = sizeof payload,
-        .kind = LEATI_FRAME_CREDIT,
-        .more = limit_of(end),
-        .channel = end->stream,
-        .sequence = end->announce,
-    };
-    leati_wire_put(wire, &frame, payload);
-}
-
-bool leati_receiver_step(leati_wire *wire, leati_exchange_peer *peer, leati_end *end, leat_err *err)
-{
-    if (end->finished || end->broken || end->refused) {
-        take_back(peer, end);
-        confirm_end(wire, peer, end);
-        return false;
-    }
-    grant(peer, end);
-    if (end->closing || peer->wire != wire)
-        return false;
-    if (!end->opened) {
-        *err = leati_inward_take(wire, end, &end->stream);
-        if (*err != LEAT_OK) {
-            end->state = LEATI_END_DEAD;
-            return leati_link_claim(end->link);
-        }
-        end->opened = true;
-        put_open(wire, end);
-    } else if (end->announce >= batch_of(end)) {
-        put_credit(wire, end);
-    } else {
-        return false;
-    }
-    end->announce = 0;
-    return false;
-}
-
-// --- frames; reader ---
 
 // What the reader finds out under the lock and does without it.
 typedef struct verdict {
@@ -265,10 +79,74 @@ static void release_receiver(leati_wire *wire, leati_exchange_peer *peer)
 {
     leati_end *end = wire->reading;
     wire->reading = NULL;
-    end->reading = false;
-    if (end->closing)
+    end->reading = end->held;
+    if (end->closing && !end->held)
         pthread_cond_broadcast(&peer->changed);
 }
+
+// --- what is put off; reader, without the lock ---
+
+// Under the lock. There is room: an end is held for a frame, and not for more frames than that.
+static void hold(leati_wire *wire, leati_end *end)
+{
+    if (end->held)
+        return;
+    end->held = true;
+    wire->held[wire->held_count++] = end;
+}
+
+// Under the lock.
+static void let_go_of_held(leati_wire *wire, leati_exchange_peer *peer)
+{
+    bool awaited = false;
+    for (uint32_t i = 0; i < wire->held_count; i++) {
+        leati_end *end = wire->held[i];
+        end->held = false;
+        end->reading = end == wire->reading;
+        awaited |= end->closing;
+    }
+    wire->held_count = 0;
+    if (awaited)
+        pthread_cond_broadcast(&peer->changed);
+}
+
+static void tell_gates(leati_wire *wire)
+{
+    wire->held_frames = 0;
+    for (uint32_t i = 0; i < wire->held_count; i++)
+        leati_channel_notify(wire->held[i]->channel);
+}
+
+void leati_wire_catch_up(leati_wire *wire, leati_exchange_peer *peer)
+{
+    tell_gates(wire);
+    pthread_mutex_lock(&peer->lock);
+    let_go_of_held(wire, peer);
+    if (wire->owes_send && peer->wire == wire)
+        leati_peer_kick(peer);
+    wire->owes_send = false;
+    leati_peer_unlock(peer);
+}
+
+void leati_wire_idle(leati_connection *connection, void *user)
+{
+    leati_wire *wire = user;
+    if (wire->held_count == 0 && !wire->owes_send)
+        return;
+    // Relaxed: the reader has set it itself.
+    leati_exchange_peer *peer = atomic_load_explicit(&wire->peer, memory_order_relaxed);
+    tell_gates(wire);
+    pthread_mutex_lock(&peer->lock);
+    let_go_of_held(wire, peer);
+    // There is nothing to be read, so this thread may as well send.
+    bool sends = wire->owes_send && peer->wire == wire && leati_connection_take(connection);
+    wire->owes_send = false;
+    leati_peer_unlock(peer);
+    if (sends)
+        leati_connection_serve(connection);
+}
+
+// --- what frames are to be ---
 
 static bool sizes_fit(const leati_frame *frame)
 {
@@ -338,15 +216,6 @@ leat_err leati_wire_place(leati_connection *connection, void *user, const leati_
     return LEAT_OK;
 }
 
-// Half of what was ready has been used.
-static void adapt(leati_end *end, bool full)
-{
-    if (full)
-        end->steady += end->steady < LEATI_RECEIVE_BUSY ? 2 : 0;
-    else
-        end->steady -= end->steady > LEATI_RECEIVE_STEADY ? 1 : 0;
-}
-
 static void take_data(leati_wire *wire, leati_exchange_peer *peer, const leati_frame *frame)
 {
     if (!wire->segment)
@@ -358,21 +227,13 @@ static void take_data(leati_wire *wire, leati_exchange_peer *peer, const leati_f
     atomic_store_explicit(&segment->committed, frame->size | LEATI_SEGMENT_FINISHED,
                           memory_order_release);
     leati_channel_add_segment(end->channel, segment);
-    leati_channel_notify(end->channel);
     pthread_mutex_lock(&peer->lock);
+    hold(wire, end);
     // After the segment is in the ring: what is granted next counts either the one or the other.
-    end->outstanding--;
-    end->backlog = frame->more;
-    leati_channel_set_backlog(end->channel, frame->more);
-    // Once on the way, and when the sender has nothing left.
-    uint32_t known = known_of(end);
-    if (known == 0 || known == target_of(end) / 2) {
-        adapt(end, frame->size > segment->size / 2);
-        if (known == 0)
-            leati_end_ready(peer, end);
-        else
-            leati_end_ready_soon(peer, end);
-    }
+    leati_grant_need need = leati_receiver_used(end, frame->more, frame->size > segment->size / 2);
+    if (need != LEATI_GRANT_ENOUGH)
+        leati_end_ready_soon(peer, end);
+    wire->owes_send |= need == LEATI_GRANT_NOW;
     release_receiver(wire, peer);
     leati_peer_unlock(peer);
 }
@@ -489,7 +350,8 @@ static void take_credit(leati_wire *wire, leati_exchange_peer *peer, const leati
     // end is ready after this.
     atomic_fetch_add_explicit(&slot->end->credit, frame->sequence, memory_order_release);
     leati_channel_set_limit(slot->end->channel, (uint32_t)frame->more * LEATI_LIMIT_UNIT);
-    leati_end_ready(peer, slot->end);
+    leati_end_ready_quietly(peer, slot->end);
+    wire->owes_send = true;
 }
 
 // The receiver wants no more: it has closed, or has got the end of the partition.
@@ -575,5 +437,7 @@ leat_err leati_wire_arrived(leati_connection *connection, void *user, const leat
         if (what.waits)
             leati_exchange_poke(wire->exchange);
     }
+    if (++wire->held_frames == LEATI_WIRE_HELD)
+        leati_wire_catch_up(wire, peer);
     return carry_out(connection, frame, &what);
 }
