@@ -337,6 +337,10 @@ extern const leati_connection_hooks leati_wire_hooks;
 void leati_sender_opened(leati_exchange_peer *peer, leati_end *end, uint32_t stream);
 // Registers an end with its peer, which has been found, and binds it if there is a wire.
 void leati_exchange_register(leati_exchange_peer *peer, leati_end *end);
+// --- what is due (exchange_due.c) ---
+
+// Dialing has failed, and is to be tried again after a pause.
+void leati_peer_dialing_failed(leati_exchange_peer *peer, const char *why);
 // What is due at the peer: dialing, channels that have waited for too long. Returns when it is to
 // be called again, INT64_MAX for never. Housekeeper.
 int64_t leati_exchange_tend(leati_exchange_peer *peer, int64_t now_ns);

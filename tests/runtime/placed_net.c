@@ -247,6 +247,11 @@ static leat_err net_receive(leati_link *link, uint32_t number, uint32_t peer,
     return LEAT_OK;
 }
 
+// Nothing is put off here.
+static void net_nudge(leati_link *link)
+{
+}
+
 static void net_look(leati_link *link, uint32_t number, leati_link_wait *wait)
 {
     pthread_mutex_lock(&link->net->lock);
@@ -298,6 +303,7 @@ fake_net *fake_net_create(uint32_t processes, uint32_t segment_size)
                                                      .receive = net_receive,
                                                      .waiter = net_waiter,
                                                      .look = net_look,
+                                                     .nudge = net_nudge,
                                                      .close = net_close},
                                        .net = net,
                                        .process = i};

@@ -199,6 +199,7 @@ typedef struct flow {
     uint32_t events; // beside the two at the end; each comes after some segment
     uint32_t urgent; // that overtake, at most 16
     bool no_end;     // the producer puts no end of the partition
+    bool prompt;     // the channel is
 
     flow_task producer, consumer;
     leati_channel *out, *in;
@@ -241,6 +242,8 @@ static inline void flow_send(flow *self, uint32_t peer)
     leati_transport *transport = self->from->of->transport;
     self->out_pool = flow_pool(self->from->of, 2, 8, &self->producer.waiter);
     FLOW_CHECK(leati_channel_create(NULL, self->out_pool, 10, 0, &self->out) == LEAT_OK);
+    if (self->prompt)
+        leati_channel_set_prompt(self->out);
     FLOW_CHECK(transport->send(self->from->link, self->number, peer, self->out) == LEAT_OK);
 }
 

@@ -82,6 +82,67 @@ Test(connection, no_kick_is_lost)
     pair_close(&both);
 }
 
+// --- sending on the spot ---
+
+// Takes up what lies there when nothing is to be sent: soon after the last frame.
+static void take(side *self)
+{
+    struct timespec pause = {.tv_nsec = 1000000};
+    while (!leati_connection_take(self->connection))
+        nanosleep(&pause, NULL);
+}
+
+Test(connection, who_takes_it_sends_what_there_is)
+{
+    pair both;
+    pair_open(&both, 10);
+    for (uint32_t i = 1; i <= 100; i++) {
+        take(&both.sides[0]);
+        // Nobody else sends now, whatever is brought.
+        cr_assert(!leati_connection_take(both.sides[0].connection));
+        side_send(&both.sides[0], i);
+        cr_assert_eq(both.sides[0].sent, i - 1);
+        leati_connection_serve(both.sides[0].connection);
+        cr_assert_eq(both.sides[0].sent, i); // on this thread
+    }
+    side_await_arrived(&both.sides[1], 100);
+    pair_close(&both);
+}
+
+// More than the system takes at once, and more sends than one is to make on the spot.
+Test(connection, what_does_not_go_at_once_is_the_writers)
+{
+    static const uint32_t moduli[] = {1 << 20, 10};
+    for (size_t i = 0; i < sizeof moduli / sizeof *moduli; i++) {
+        pair both;
+        pair_open(&both, moduli[i]);
+        take(&both.sides[0]);
+        side_send(&both.sides[0], 60);
+        cr_assert_eq(both.sides[0].sent, 0);
+        leati_connection_serve(both.sides[0].connection);
+        side_await_sent(&both.sides[0], 60);
+        side_await_arrived(&both.sides[1], 60);
+        pair_close(&both);
+    }
+}
+
+Test(connection, it_ends_when_who_has_taken_it_has_served)
+{
+    for (int silent = 0; silent < 2; silent++) {
+        pair both;
+        pair_open(&both, 10);
+        take(&both.sides[0]);
+        if (!silent)
+            side_send(&both.sides[0], 5);
+        leati_connection_close(both.sides[0].connection, LEAT_ECANCELLED, "enough");
+        cr_assert_eq(both.sides[0].closed, 0); // it is still in use
+        leati_connection_serve(both.sides[0].connection);
+        side_await_closed(&both.sides[0]);
+        cr_assert_eq(both.sides[0].sent, 0);
+        pair_close(&both);
+    }
+}
+
 Test(connection, works_over_ipc)
 {
     pair both;

@@ -411,6 +411,17 @@ Test(exchange, a_lost_connection_fails_both_sides_and_not_the_next_job)
     pair_close_nodes(&both);
 }
 
+// Whether the receiver of the only channel that is sent has told to have all of it.
+static bool is_confirmed(share *self)
+{
+    leati_end *end = self->link->ends;
+    leati_exchange_peer *peer = atomic_load(&end->peer);
+    pthread_mutex_lock(&peer->lock);
+    bool confirmed = end->state == LEATI_END_DEAD;
+    pthread_mutex_unlock(&peer->lock);
+    return confirmed;
+}
+
 Test(exchange, a_finished_job_does_not_fail_when_the_connection_is_lost)
 {
     pair both;
@@ -420,6 +431,7 @@ Test(exchange, a_finished_job_does_not_fail_when_the_connection_is_lost)
     flow_start(&f);
     flow_await(&f, UINT64_MAX);
     flow_join(&f);
+    AWAIT(is_confirmed(&both.shares[0]));
     cut_all(&both.nodes[0]);
     AWAIT(counts_of(&both.nodes[0]).connections == 0);
     AWAIT(counts_of(&both.nodes[1]).connections == 0);
@@ -427,6 +439,66 @@ Test(exchange, a_finished_job_does_not_fail_when_the_connection_is_lost)
     pair_close_shares(&both);
     flow_fini(&f);
     pair_close_nodes(&both);
+}
+
+// --- what is put off to the end of a turn ---
+
+typedef void (*action)(void *arg);
+static _Atomic(action) put_off;
+static _Atomic(void *) put_off_for;
+
+// A turn that does not end.
+static bool put_off_all(action fn, void *arg)
+{
+    atomic_store(&put_off_for, arg);
+    atomic_store(&put_off, fn);
+    return true;
+}
+
+static bool is_opened(share *self, bool and_ready)
+{
+    leati_end *end = self->link->ends;
+    leati_exchange_peer *peer = atomic_load(&end->peer);
+    pthread_mutex_lock(&peer->lock);
+    bool ready = peer->lists[LEATI_LIST_READY].first == end;
+    bool opened = end->opened && ready == and_ready;
+    pthread_mutex_unlock(&peer->lock);
+    return opened;
+}
+
+// It does so by a nudge, by its turn's end, or at once when it is to be prompt.
+Test(exchange, what_a_task_sends_goes_when_its_turn_ends_or_is_nudged)
+{
+    enum { NUDGE, TURN, PROMPT, WAYS };
+    for (int way = 0; way < WAYS; way++) {
+        pair both;
+        static flow f;
+        pair_open(&both, 10000);
+        both.shares[0].link->later = put_off_all;
+        flow_init(&f, &both.shares[0], &both.shares[1], 0, 1000);
+        f.prompt = way == PROMPT;
+        flow_receive(&f, 0, 8);
+        flow_send(&f, 1);
+        AWAIT(is_opened(&both.shares[0], false));
+        flow_start(&f);
+        if (way != PROMPT) {
+            AWAIT(is_opened(&both.shares[0], true));
+            cr_assert_eq(atomic_load(&f.got), 0); // nothing else makes it go
+        }
+        for (bool over = false; !over; sched_yield()) {
+            if (way == NUDGE)
+                both.nodes[0].transport->nudge(both.shares[0].link);
+            else if (way == TURN)
+                atomic_load (&put_off)(atomic_load(&put_off_for));
+            pthread_mutex_lock(&f.lock);
+            over = atomic_load(&f.ended);
+            pthread_mutex_unlock(&f.lock);
+        }
+        flow_join(&f);
+        pair_close_shares(&both);
+        flow_fini(&f);
+        pair_close_nodes(&both);
+    }
 }
 
 Test(exchange, a_peer_that_is_not_there_fails_the_link)
