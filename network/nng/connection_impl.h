@@ -67,6 +67,7 @@ struct leati_connection {
     char peer[LEATI_ADDRESS_SIZE];
     leati_listener_load *load; // of an accepted one
     bool opened;               // the hook was called; the reader's
+    bool drained;              // the last operation has got all that had come; the reader's
     pthread_t reader, writer;
 
     // Under the load's lock: whether it is in the list there, and its place.

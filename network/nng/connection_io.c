@@ -29,12 +29,28 @@ int64_t leati_connection_deadline(int64_t timeout_ms)
     return timeout_ms <= 0 ? 0 : leati_clock_ns() + timeout_ms * 1000000;
 }
 
+static void tell_idle(leati_connection *self)
+{
+    if (self->opened && self->hooks->idle)
+        self->hooks->idle(self, self->user);
+}
+
+static size_t size_of(const nng_iov *iov, unsigned count)
+{
+    size_t size = 0;
+    for (unsigned i = 0; i < count; i++)
+        size += iov[i].iov_len;
+    return size;
+}
+
 // Receives at least one byte.
 int leati_connection_receive_bytes(leati_connection *self, const nng_iov *iov, unsigned count,
                                    int64_t deadline_ns, size_t *got)
 {
     if (deadline_ns && leati_clock_ns() >= deadline_ns)
         return NNG_ETIMEDOUT;
+    if (self->drained)
+        tell_idle(self);
     nng_aio_set_iov(self->in, count, iov);
     nng_aio_set_timeout(self->in, leati_connection_time_left(deadline_ns));
     pthread_mutex_lock(&self->in_lock);
@@ -46,13 +62,14 @@ int leati_connection_receive_bytes(leati_connection *self, const nng_iov *iov, u
         return NNG_ECANCELED;
     // An operation that has ended at once has its count already. One that ends just now may be
     // taken for one that does not, which costs a needless call.
-    if (nng_aio_count(self->in) == 0 && self->opened && self->hooks->idle)
-        self->hooks->idle(self, self->user);
+    if (nng_aio_count(self->in) == 0)
+        tell_idle(self);
     nng_aio_wait(self->in);
     int error = nng_aio_result(self->in);
     if (error)
         return error;
     *got = nng_aio_count(self->in);
+    self->drained = *got < size_of(iov, count); // the system had no more
     // Relaxed: a figure.
     atomic_fetch_add_explicit(&self->heard, *got, memory_order_relaxed);
     return *got ? 0 : NNG_ECONNSHUT;
