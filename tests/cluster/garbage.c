@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What strangers do to the ports of a cluster, for tests: `garbage SECONDS PORT…` sends to each of
-// them, at 127.0.0.1 or the path of a socket file, and for so long, random bytes, beginnings of
-// what is right, sizes beyond all measure, and bytes now and then; and connects a thousand times a
-// second and closes at once. `garbage hold COUNT PORT` opens so many connections, prints "held",
-// and keeps them until its standard input ends. Numbers are from a fixed seed.
+// them, at 127.0.0.1, HOST:PORT or the path of a socket file, and for so long, random bytes,
+// beginnings of what is right, sizes beyond all measure, and bytes now and then; and connects a
+// thousand times a second and closes at once. `garbage hold COUNT PORT` opens so many connections,
+// prints "held", and keeps them until its standard input ends. `garbage say FILE PORT MS` says what
+// is in the file, with a pause of so many ms behind each byte if it is not 0, prints what is
+// answered, and on standard error after how many ms the other side has closed, or "open" when it
+// has not within two seconds after all was said, or half a minute if there are pauses. Numbers are
+// from a fixed seed.
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -21,7 +26,7 @@
 enum { PORTS_MOST = 16, HELLO = 16 + 328, BLOCK = 1 << 14 };
 
 typedef struct attack {
-    const char *port; // or a path, which begins with a slash
+    const char *port; // "8081", "10.0.0.1:8081", or a path, which begins with a slash
     int kind;
     uint32_t seed;
     double seconds;
@@ -54,8 +59,12 @@ static int dial(const char *port)
     bool near = *port == '/';
     struct sockaddr_in to = {.sin_family = AF_INET};
     struct sockaddr_un at = {.sun_family = AF_UNIX};
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    to.sin_port = htons(near ? 0 : (uint16_t)strtol(port, NULL, 10));
+    const char *colon = strrchr(port, ':');
+    char host[64] = "127.0.0.1";
+    if (colon)
+        snprintf(host, sizeof host, "%.*s", (int)(colon - port), port);
+    inet_pton(AF_INET, host, &to.sin_addr);
+    to.sin_port = htons(near ? 0 : (uint16_t)strtol(colon ? colon + 1 : port, NULL, 10));
     if (near && (size_t)snprintf(at.sun_path, sizeof at.sun_path, "%s", port) >= sizeof at.sun_path)
         return -1;
     int fd = socket(near ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -174,6 +183,43 @@ static int hold(int count, const char *port)
     return 0;
 }
 
+// Whether the other side has closed; what it says goes to standard output.
+static bool listen_to(int fd, int flags)
+{
+    char block[4096];
+    ssize_t got;
+    while ((got = recv(fd, block, sizeof block, flags)) > 0)
+        fwrite(block, 1, (size_t)got, stdout);
+    return got == 0 || (errno != EAGAIN && errno != EINTR);
+}
+
+static int say_file(const char *path, const char *port, long pause)
+{
+    static char text[1 << 20];
+    FILE *file = fopen(path, "r");
+    size_t size = file ? fread(text, 1, sizeof text, file) : 0, said = 0;
+    int fd = dial(port);
+    double begin = now();
+    bool closed = fd < 0;
+    if (!file || fd < 0)
+        return 1;
+    fclose(file);
+    while (!closed && now() - begin < (pause ? 30 : 2)) {
+        size_t step = pause && said < size ? 1 : size - said;
+        if (step > 0)
+            say(fd, text + said, step);
+        said += step;
+        closed = listen_to(fd, said < size ? MSG_DONTWAIT : 0);
+        if (pause)
+            pause_ms(pause);
+    }
+    if (closed)
+        fprintf(stderr, "%.0f\n", (now() - begin) * 1000);
+    else
+        fprintf(stderr, "open\n");
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static attack attacks[PORTS_MOST * 4];
@@ -182,6 +228,8 @@ int main(int argc, char **argv)
     uint64_t tried = 0;
     if (argc == 4 && strcmp(argv[1], "hold") == 0)
         return hold((int)strtol(argv[2], NULL, 10), argv[3]);
+    if (argc == 5 && strcmp(argv[1], "say") == 0)
+        return say_file(argv[2], argv[3], strtol(argv[4], NULL, 10));
     for (int i = 2; i < argc && i < PORTS_MOST + 2; i++)
         for (int kind = 0; kind < 4; kind++, count++) {
             attacks[count] = (attack){.port = argv[i],
