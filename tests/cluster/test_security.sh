@@ -113,6 +113,49 @@ done
 claim 'no task manager was lost' slots_free 1
 leat_do 30 cluster stop
 
+# data_port INDEX: of the task manager that runs now; logs go on from one cluster to the next.
+data_port() {
+    sed -n 's|.*takes data at tcp://[^:]*:\([0-9]*\)[ ;].*|\1|p' "$state/taskmanager-$1.log" | tail -n 1
+}
+# A task manager that has none left: what runs goes on, what needs some fails and says why, and it recovers.
+leat_do 40 cluster start -w 2 -s 2
+submit_detached -p 2 "$many" -- sum 500000 80000
+running=$id
+claim 'a job runs on two task managers' wait_until all_running "$running"
+pid=$(worker_pid 1)
+few() { prlimit --pid "$pid" --nofile="$(($(find "/proc/$pid/fd" -mindepth 1 | wc -l) + $1)):"; }
+enough() { prlimit --pid "$pid" --nofile="$(prlimit --pid "$pid" --nofile --raw --noheadings -o HARD):"; }
+# Done and right, or in vain for this reason.
+says_so() {
+    if ended_with 0; then
+        cmp <(sort -n "$work/out") "$work/expected"
+    else
+        refused 1 'open files' || refused 1 'no connection to'
+    fi
+}
+for files in 0 1 3 6 10; do
+    few $files
+    leat_do 60 submit -p 2 "$many" -- sum 200000
+    claim "with $files files left another job is right, or says why not" says_so
+done
+few 20
+mkfifo "$work/data-end"
+: >"$work/held"
+"$garbage" hold 100 "$(data_port 1)" <"$work/data-end" >"$work/held" &
+exec 8>"$work/data-end"
+claim 'strangers take the rest' wait_until grep -q held "$work/held"
+exec 8>&-
+wait $!
+enough
+finished_right() {
+    wait_until state_is "$running" FINISHED && cmp <("$leat" logs --out "$running" | sort -n) <(sums_of 500000)
+}
+claim 'the job that was running all the time is right' finished_right
+claim 'with files again, the next one is right' sum_is_right
+claim 'it is still the same task manager' [ "$(worker_pid 1)" = "$pid" ]
+claim 'and none of its slots is lost' wait_until slots_free 4
+leat_do 30 cluster stop
+
 # --- TLS ---
 
 if ! command -v openssl >/dev/null; then
@@ -126,6 +169,7 @@ claim 'certificates are made' [ -s "$theirs/node.pem" ]
 # with CERTIFICATE AUTHORITY: the options.
 with() { printf '%s\n' --tls-cert "$1.pem" --tls-key "$1.key" --tls-ca "$2/ca.pem"; }
 mapfile -t good < <(with "$ours/node" "$ours")
+lines=$(wc -l <"$state/jobmanager.log") worker_lines=$(wc -l <"$state/taskmanager-1.log") since=$SECONDS
 leat_do 40 cluster start -w 3 "${good[@]}" -D memory.segment-size=512KiB
 claim 'a cluster with certificates starts' ended_with 0
 claim 'a job over TLS is right, with large frames' sum_is_right
@@ -156,8 +200,29 @@ over_tls -cert "$theirs/node.pem" -key "$theirs/node.key" >"$work/out"
 claim 'one of another authority too' out_has 'not signed for this cluster'
 over_tls -cert "$ours/node.pem" -key "$ours/node.key" >"$work/out"
 claim 'the right one is served' out_has '"jobs":'
-timeout 10 openssl s_client -connect "$(rpc)" -cert "$ours/old.pem" -key "$ours/old.key" </dev/null >"$work/out" 2>&1
-claim 'the port of task managers refuses the expired one' grep -qiE 'alert|error|closed' "$work/out"
+ports=("$(data_port 1)" "$(data_port 2)" "$(data_port 3)")
+submit_detached -p 3 "$many" -- sum 500000 80000
+running=$id
+# turned_away PORT ALERT OPTION…: which the other side gives as its reason.
+turned_away() {
+    timeout 10 openssl s_client -connect "127.0.0.1:$1" "${@:3}" < <(sleep 5) >"$work/out" 2>&1
+    grep -qiE -- "alert ($2)" "$work/out"
+}
+for port in "$(rpc | sed 's/.*://')" "${ports[0]}"; do
+    claim 'no certificate: refused with the reason' turned_away "$port" 'certificate required'
+    claim 'an expired one too' \
+        turned_away "$port" 'certificate expired' -cert "$ours/old.pem" -key "$ours/old.key"
+    claim 'one of another authority too' \
+        turned_away "$port" 'unknown ca|bad certificate|decrypt error' -cert "$theirs/node.pem" -key "$theirs/node.key"
+done
+"$garbage" 3 "$(rest | sed 's/.*://')" "$(rpc | sed 's/.*://')" "${ports[@]}" >"$work/thrown"
+claim 'the job that runs while garbage comes is right' finished_right
+# Once a minute for each port of the job manager, and each task manager.
+told() { tail -n +"$(($2 + 1))" "$state/$1.log" | grep -cF 'refused: '; }
+minutes=$(((SECONDS - since) / 60 + 1))
+claim 'the job manager tells of it once a minute' [ "$(told jobmanager "$lines")" -le $((2 * minutes)) ]
+claim 'and so does the task manager' [ "$(told taskmanager-1 "$worker_lines")" -le $minutes ]
+claim 'which it does' [ "$(told taskmanager-1 "$worker_lines")" -ge 1 ]
 claim 'a job is right afterwards' sum_is_right
 claim 'no task manager was lost' slots_free 3
 leat_do 30 cluster stop

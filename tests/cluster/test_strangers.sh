@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # A stranger on a machine of his own: he has heard all that was ever said to the ports of a cluster with a secret, and
-# says it again; he says it slowly; he says nothing, at so many connections as he gets. Jobs run meanwhile and are right,
-# and each process logs him once.
+# says it again; he says it slowly; he says nothing, at so many connections as he gets. Jobs run meanwhile and are
+# right, and each process logs him once.
 #
 # usage: test_strangers.sh LEAT JOBS CABLE GARBAGE
 # shellcheck source=tests/cluster/machines.sh
