@@ -62,7 +62,7 @@ leati_auth_files certificates_files(const char *folder, certificate_paths *paths
 
 int certificates_make(char folder[CERTIFICATES_FOLDER])
 {
-    certificate_paths paths;
+    certificate_paths paths = {0};
     snprintf(folder, CERTIFICATES_FOLDER, "/tmp/leat-bench-XXXXXX");
     if (!mkdtemp(folder)) {
         perror(folder);
@@ -87,7 +87,7 @@ int certificates_make(char folder[CERTIFICATES_FOLDER])
 
 void certificates_remove(const char *folder)
 {
-    certificate_paths paths;
+    certificate_paths paths = {0};
     certificates_files(folder, &paths);
     unlink(paths.cert);
     unlink(paths.key);

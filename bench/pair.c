@@ -345,7 +345,7 @@ static int run_with_certificates(side *s, leat_env *env, leat_runtime *runtime, 
                                  int socket)
 {
     char why[400];
-    certificate_paths paths;
+    certificate_paths paths = {0};
     leati_auth auth = {0};
     const char *folder = s->plan->certificates;
     const leati_auth_files files = certificates_files(folder, &paths);

@@ -4,18 +4,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,6 +20,7 @@
 #include "base/thread.h"
 #include "base/utf8.h"
 #include "cluster/worker/crash.h"
+#include "cluster/worker/socket_folder.h"
 #include "cluster/worker/watchdog.h"
 #include "cluster/worker/worker_impl.h"
 
@@ -372,35 +370,18 @@ static bool open_auth(leati_taskmanager *tm, char *why, size_t why_size)
            leati_may_listen(o->bind, &tm->auth, o->insecure, &o->logger, why, why_size) == LEAT_OK;
 }
 
-// Where task managers of this host find this one: in a folder that nobody else may enter, a name
-// that no other process has. What one that was killed has left goes with the folder.
-static bool make_socket_path(leati_taskmanager *tm, char *path, size_t size, char *why,
-                             size_t why_size)
-{
-    char folder[PATH_MAX];
-    bool there = realpath(tm->options->folder, folder);
-    int length =
-        there ? snprintf(tm->socket_folder, sizeof tm->socket_folder, "%s/data", folder) : 0;
-    if (!there || length >= (int)sizeof tm->socket_folder) {
-        tm->socket_folder[0] = '\0';
-        return refuse(why, why_size, tm->options->folder, strerror(there ? ENAMETOOLONG : errno));
-    }
-    leati_folder_remove(tm->socket_folder);
-    if (mkdir(tm->socket_folder, 0700)) {
-        refuse(why, why_size, tm->socket_folder, strerror(errno));
-        tm->socket_folder[0] = '\0';
-        return false;
-    }
-    snprintf(path, size, "%s/%.16s", tm->socket_folder, tm->id);
-    return true;
-}
-
 static bool open_exchange(leati_taskmanager *tm, char *why, size_t why_size)
 {
     const leati_worker_options *o = tm->options;
     char address[300], path[LEATI_PATH_SIZE + 32], without[LEATI_PATH_SIZE + 200] = "";
     bool wanted = leati_config_get(&o->config, LEATI_CONFIG_IPC);
-    bool has_path = wanted && make_socket_path(tm, path, sizeof path, without, sizeof without);
+    bool has_path =
+        wanted && leati_socket_folder_open(o->folder, tm->socket_folder, sizeof tm->socket_folder,
+                                           without, sizeof without);
+    if (has_path) // a name that no other process has
+        snprintf(path, sizeof path, "%s/%.16s", tm->socket_folder, tm->id);
+    else
+        tm->socket_folder[0] = '\0';
     snprintf(address, sizeof address, "tcp://%s:%u", o->bind, (unsigned)o->data_port);
     const leati_exchange_options options = {
         .allocator = tm->allocator,
@@ -441,7 +422,7 @@ static void close_all(leati_taskmanager *tm)
     if (tm->exchange)
         leati_exchange_destroy(&tm->exchange);
     if (tm->socket_folder[0])
-        leati_folder_remove(tm->socket_folder);
+        leati_socket_folder_close(tm->socket_folder);
     leat_runtime_destroy(&tm->runtime);
     leati_crash_remove();
     leat_scratch_destroy(&tm->scratch);

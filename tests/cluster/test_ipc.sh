@@ -38,7 +38,7 @@ leat_do 40 cluster start -w 3
 claim 'a cluster of three starts' ended_with 0
 claim 'each has a socket file' files_are 3
 modes() { find "$state" "$@" -printf '%m\n' | sort -u; }
-private() { [ "$(modes -type s) $(modes -name data)" = '600 700' ]; }
+private() { [ "$(modes -type s) $(modes -name sockets)" = '600 700' ]; }
 claim 'which only its user can reach' private
 leat_do 20 cluster status
 tells_ports() { grep -qE 'tcp://127\.0\.0\.1:[0-9]+' "$work/out" && ! grep -q 'ipc:' "$work/out"; }
@@ -51,9 +51,13 @@ claim 'it went by the socket files, one connection for each pair' uses 3 0
 # --- one is killed ---
 
 before=$(sockets | sort)
+mine=$state/taskmanager-2/sockets/mine
+echo 'of a user' >"$mine"
 kill -KILL "$(worker_pid 2)"
 claim 'one that is killed is started again' wait_until slots_free 3
 claim 'what it has left is gone' files_are 3
+claim 'what is no socket stays' [ "$(cat "$mine")" = 'of a user' ]
+rm "$mine"
 claim 'its new socket file has a name of its own' [ "$(sockets | sort | comm -12 - <(echo "$before") | wc -l)" -eq 2 ]
 claim 'the next job is right' sum_is_right
 claim 'and went by the socket files' uses 3 0
@@ -67,7 +71,7 @@ claim 'the next job is right all the same' sum_is_right
 leat_do 30 cluster stop
 claim 'it stops' ended_with 0
 claim 'and leaves no socket file' files_are 0
-claim 'nor a folder for one' [ -z "$(find "$state" -name data)" ]
+claim 'nor a folder for one' [ -z "$(find "$state" -name sockets)" ]
 
 # --- not wanted, not possible ---
 
