@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -93,6 +94,16 @@ static void block_signals(void)
     signal(SIGHUP, SIG_IGN);
 }
 
+// As many as the system lets it: each connection and each spilled buffer is one.
+static void raise_file_limit(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= files.rlim_max)
+        return;
+    files.rlim_cur = files.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &files);
+}
+
 static leati_exit service_open(service *d, const leati_options *options, const char *kind)
 {
     *d = (service){.options = options};
@@ -100,6 +111,7 @@ static leati_exit service_open(service *d, const leati_options *options, const c
     if (status != LEATI_EXIT_OK)
         return status;
     block_signals();
+    raise_file_limit();
     d->module = leati_module_cluster();
     if (!d->module)
         return LEATI_EXIT_FAILED;

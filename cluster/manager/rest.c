@@ -223,6 +223,8 @@ static struct MHD_Daemon *start_daemon(leati_rest *rest, int listener)
 {
     const leati_tls *tls = rest->manager->auth.tls;
     const leati_tls_texts *texts = tls ? leati_tls_get_texts(tls) : NULL;
+    unsigned most = leati_listener_share(LEATI_REST_PART, LEATI_REST_CONNECTIONS);
+    rest->crowd = most - most / 4;
     struct MHD_OptionItem more[] = {
         {MHD_OPTION_HTTPS_MEM_KEY, 0, texts ? texts->key : NULL},
         {MHD_OPTION_HTTPS_MEM_CERT, 0, texts ? texts->cert : NULL},
@@ -235,10 +237,9 @@ static struct MHD_Daemon *start_daemon(leati_rest *rest, int listener)
         0, NULL, NULL, on_request, rest, MHD_OPTION_EXTERNAL_LOGGER, log_library, rest,
         MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_URI_LOG_CALLBACK, on_target, rest,
         MHD_OPTION_NOTIFY_COMPLETED, request_completed, rest, MHD_OPTION_NOTIFY_CONNECTION,
-        leati_rest_guard_connection, rest, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)LEATI_REST_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)LEATI_REST_TIMEOUT_S, MHD_OPTION_THREAD_STACK_SIZE, (size_t)LEATI_REST_STACK,
-        MHD_OPTION_ARRAY, tls ? more : &more[3], MHD_OPTION_END);
+        leati_rest_guard_connection, rest, MHD_OPTION_CONNECTION_LIMIT, most,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)LEATI_REST_TIMEOUT_S, MHD_OPTION_THREAD_STACK_SIZE,
+        (size_t)LEATI_REST_STACK, MHD_OPTION_ARRAY, tls ? more : &more[3], MHD_OPTION_END);
 }
 
 leat_err leati_rest_start(leati_manager *manager, leati_rest **rest, char *why, size_t why_size)

@@ -41,7 +41,7 @@ static void shut_locked(leati_rest_guest *guest)
 static void make_room_locked(leati_rest *rest)
 {
     leati_rest_guest *oldest = NULL;
-    if (rest->guest_count < LEATI_REST_CROWD)
+    if (rest->guest_count < rest->crowd)
         return;
     for (leati_rest_guest *guest = rest->guests; guest; guest = guest->next)
         if (!guest->served && !guest->shut && (!oldest || guest->since_ns < oldest->since_ns))

@@ -17,9 +17,8 @@
 #include "cluster/rest_code.h"
 
 enum {
-    LEATI_REST_CONNECTIONS = 1024,
-    LEATI_REST_CROWD =
-        768, // from so many on, each that comes has one shut down that owes a request
+    LEATI_REST_CONNECTIONS = 1024, // at most,
+    LEATI_REST_PART = 4,           // and that part of the process's files
     LEATI_REST_STACK = 512 << 10,
     LEATI_REST_TIMEOUT_S = 30,     // of silence
     LEATI_REST_HEADERS_MS = 60000, // for the headers of a request to come
@@ -88,6 +87,9 @@ struct leati_rest {
     leati_parker guard_parker;
     _Atomic bool guard_ends;
     pthread_mutex_t guard_lock; // the innermost of all
+    // Immutable. From so many connections on, each that comes has one shut down that owes a
+    // request.
+    uint32_t crowd;
     // Under guard_lock.
     leati_rest_guest *guests;
     uint32_t guest_count;

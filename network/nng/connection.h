@@ -17,7 +17,8 @@
 // joins the threads: never from a hook.
 //
 // Bounds. One send under way, of at most LEATI_CONNECTION_PARTS parts; a hand-shake takes at most
-// `hello_timeout_ms`, TLS included, and a listener has at most 512 under way.
+// `hello_timeout_ms`, TLS included, and a listener has at most 512 under way, or one in eight of
+// the process's files.
 #ifndef LEATI_NETWORK_NNG_CONNECTION_H
 #define LEATI_NETWORK_NNG_CONNECTION_H
 
@@ -144,6 +145,9 @@ LEAT_MUST_USE leat_err leati_listener_create(const leati_listener_options *optio
                                              leati_listener **listener, char *why, size_t why_size);
 // The address it has really got, "tcp://127.0.0.1:40123".
 const char *leati_listener_address(const leati_listener *listener);
+// How many connections anybody may have: one in `part` of the files that this process may open now,
+// and no more than `most`. So what strangers take is never all there is.
+uint32_t leati_listener_share(uint32_t part, uint32_t most);
 // Stops accepting. Connections that were taken over live on.
 void leati_listener_destroy(leati_listener **listener);
 

@@ -19,9 +19,10 @@ enum {
     LEATI_CONNECTION_BULK = 4 << 10,    // frames with no larger payload are small ones
     LEATI_ADDRESS_SIZE = 160,
     LEATI_WHY_SIZE = 512,
-    // Connections of a listener that have not shaken hands yet. When one more comes, the oldest of
-    // them goes: who says nothing keeps nobody out.
+    // Connections of a listener that have not shaken hands yet, and their part of the files. When
+    // one more comes, the oldest of them goes: who says nothing keeps nobody out.
     LEATI_GREETING_MOST = 512,
+    LEATI_GREETING_PART = 8,
     // A hello, and a nonce behind it where there is a secret.
     LEATI_HELLO_MOST = LEATI_FRAME_SIZE + LEATI_HELLO_SIZE + LEATI_FRAME_SIZE + LEATI_NONCE_SIZE,
 };
@@ -31,6 +32,7 @@ typedef struct leati_listener_load {
     const leat_allocator *allocator;
     _Atomic uint32_t references;
     _Atomic uint32_t open;
+    uint32_t greeting_most; // immutable
     // Those that have not shaken hands yet. Taken before the lock of a connection.
     pthread_mutex_t lock;
     uint32_t greeting;

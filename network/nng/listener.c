@@ -2,6 +2,7 @@
 // Accepts connections, one thread a listener.
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/alloc.h"
 #include "network/nng/connection_impl.h"
@@ -67,12 +68,12 @@ void leati_connection_greeted(leati_connection *self)
 static void greet(leati_listener_load *load, leati_connection *connection)
 {
     pthread_mutex_lock(&load->lock);
-    leati_connection *oldest = load->greeting >= LEATI_GREETING_MOST ? load->oldest : NULL;
+    leati_connection *oldest = load->greeting >= load->greeting_most ? load->oldest : NULL;
     if (oldest) {
         unlink_locked(load, oldest);
         (void)leati_connection_fail(oldest, LEAT_EIO,
-                                    "had not said who it is when %d others had connected too",
-                                    LEATI_GREETING_MOST);
+                                    "had not said who it is when %u others had connected too",
+                                    (unsigned)load->greeting_most);
     }
     connection->greeting = true;
     connection->older = load->newest;
@@ -201,6 +202,15 @@ static void release(leati_listener *self)
     leati_free(allocator, self);
 }
 
+uint32_t leati_listener_share(uint32_t part, uint32_t most)
+{
+    enum { LEAST = 4 };
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur / part >= most)
+        return most;
+    return files.rlim_cur / part > LEAST ? (uint32_t)(files.rlim_cur / part) : LEAST;
+}
+
 leat_err leati_listener_create(const leati_listener_options *options, leati_listener **listener,
                                char *why, size_t why_size)
 {
@@ -222,6 +232,7 @@ leat_err leati_listener_create(const leati_listener_options *options, leati_list
     load->allocator = allocator;
     atomic_init(&load->references, 1);
     pthread_mutex_init(&load->lock, NULL);
+    load->greeting_most = leati_listener_share(LEATI_GREETING_PART, LEATI_GREETING_MOST);
     pthread_mutex_init(&self->lock, NULL);
     err = listen_at(self, options->address, why, why_size);
     if (err == LEAT_OK) {

@@ -97,26 +97,31 @@ claim 'it stops' ended_with 0
 
 # --- no more files ---
 
-(ulimit -n 100 && leat_do 40 cluster start -w 1)
-claim 'a cluster with few files starts' wait_until slots_free 1
-mkfifo "$work/end"
-for port in $(rest | sed 's/.*://') $(rpc | sed 's/.*://'); do
-    : >"$work/held"
-    "$garbage" hold 300 "$port" <"$work/end" >"$work/held" &
-    exec 8>"$work/end"
-    claim 'its job manager is out of files' wait_until grep -q held "$work/held"
-    exec 8>&-
-    wait $!
-    listed() { "$leat" list >/dev/null 2>&1; }
-    claim 'and takes requests when it has some again' wait_until listed
-done
-claim 'no task manager was lost' slots_free 1
-leat_do 30 cluster stop
-
 # data_port INDEX: of the task manager that runs now; logs go on from one cluster to the next.
 data_port() {
     sed -n 's|.*takes data at tcp://[^:]*:\([0-9]*\)[ ;].*|\1|p' "$state/taskmanager-$1.log" | tail -n 1
 }
+(ulimit -n 100 && leat_do 40 cluster start -w 2)
+claim 'a cluster with few files starts' wait_until slots_free 2
+# They get a part of the files only, however many connections they make.
+mkfifo "$work/end"
+holders=()
+for port in "$(rest | sed 's/.*://')" "$(rpc | sed 's/.*://')" "$(data_port 1)" "$(data_port 2)"; do
+    : >"$work/held-$port"
+    "$garbage" hold 300 "$port" <>"$work/end" >"$work/held-$port" &
+    holders+=($!)
+    claim 'strangers connect as often as they get' wait_until grep -q held "$work/held-$port"
+done
+claim 'there are files for a job none the less' sum_is_right
+claim 'and for another one' sum_is_right
+claim 'and for requests' "$leat" list
+{
+    kill "${holders[@]}"
+    wait "${holders[@]}"
+} 2>/dev/null
+claim 'no task manager was lost' wait_until slots_free 2
+leat_do 30 cluster stop
+
 # A task manager that has none left: what runs goes on, what needs some fails and says why, and it recovers.
 leat_do 40 cluster start -w 2 -s 2
 submit_detached -p 2 "$many" -- sum 500000 80000
@@ -138,14 +143,6 @@ for files in 0 1 3 6 10; do
     leat_do 60 submit -p 2 "$many" -- sum 200000
     claim "with $files files left another job is right, or says why not" says_so
 done
-few 20
-mkfifo "$work/data-end"
-: >"$work/held"
-"$garbage" hold 100 "$(data_port 1)" <"$work/data-end" >"$work/held" &
-exec 8>"$work/data-end"
-claim 'strangers take the rest' wait_until grep -q held "$work/held"
-exec 8>&-
-wait $!
 enough
 finished_right() {
     wait_until state_is "$running" FINISHED && cmp <("$leat" logs --out "$running" | sort -n) <(sums_of 500000)

@@ -109,6 +109,12 @@ Test(listener, who_says_nothing_keeps_nobody_out)
     static side takers[SILENT + 1];
     int fds[SILENT];
     char byte;
+    struct rlimit files;
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &files), 0);
+    if (files.rlim_max < 8 * LEATI_GREETING_MOST)
+        cr_skip("no process may have so many files");
+    files.rlim_cur = 8 * LEATI_GREETING_MOST;
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
     for (int i = 0; i <= SILENT; i++) {
         pthread_mutex_init(&takers[i].lock, NULL);
         leati_cond_init(&takers[i].changed);
@@ -134,6 +140,19 @@ Test(listener, who_says_nothing_keeps_nobody_out)
     for (int i = 0; i < SILENT; i++)
         close(fds[i]);
     close(good);
+}
+
+Test(listener, strangers_get_a_part_of_the_files)
+{
+    struct rlimit few = {.rlim_cur = 80, .rlim_max = RLIM_INFINITY}, before;
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few.rlim_max = before.rlim_max;
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    cr_assert_eq(leati_listener_share(8, 512), 10);
+    cr_assert_eq(leati_listener_share(8, 10), 10);
+    cr_assert_eq(leati_listener_share(8, 9), 9);
+    cr_assert_eq(leati_listener_share(40, 9), 4); // some in any case
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 Test(listener, connection_that_is_not_taken_is_closed_without_a_hook)
