@@ -3,19 +3,22 @@
 // random sizes whenever one of two threads releases some; at a random moment, or never, somebody
 // closes or destroys, or the listener goes. Frames must come in order and whole, all of them where
 // nobody has ended anything; hooks must come in their order, and `closed` once and last. Strangers
-// knock in between. A watchdog ends the program when a round takes too long.
+// knock in between; in some rounds they are so many, and so silent, that the listener has to let
+// some go. A watchdog ends the program when a round takes too long.
 //
 //     stress_connection [SECONDS [SEED]]
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "network/nng/connection_impl.h"
 #include "nng_races.h"
 #include "seeded.h"
 
-enum { PAIRS = 4, FRAMES = 400, SIZE_MAX_ = 40000 };
+enum { PAIRS = 4, STRANGERS = 24, FRAMES = 400, SIZE_MAX_ = 40000 };
 
 typedef struct end {
     uint64_t seed; // of the sizes it sends
@@ -34,9 +37,10 @@ typedef struct end {
 
 typedef struct round {
     leati_listener *listener;
-    uint32_t pairs;
+    uint32_t pairs, room; // who dials, and how many are accepted
     _Atomic uint32_t come;
-    end dialled[PAIRS], accepted[PAIRS];
+    end dialled[PAIRS], accepted[PAIRS + STRANGERS];
+    int strangers[STRANGERS];
     uint64_t seed_of_accepted;
 } round;
 
@@ -136,7 +140,7 @@ static leat_err on_accepted(void *user, leati_connection *connection,
 {
     round *self = user;
     uint32_t number = atomic_load(&self->come);
-    if (number >= self->pairs)
+    if (number >= self->room)
         return LEAT_ENOMEM;
     atomic_store(&self->accepted[number].connection, connection);
     *its_hooks = &hooks;
@@ -164,28 +168,63 @@ static void begin(pthread_t *thread, void *(*body)(void *), void *arg)
         wrong("no thread", 0, 0);
 }
 
-static void knock(const char *address, uint32_t bytes)
+static int connect_to(const char *address)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     to.sin_port = htons((uint16_t)strtol(strrchr(address, ':') + 1, NULL, 10));
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof to) == 0)
-        while (bytes-- > 0 && send(fd, "?", 1, MSG_NOSIGNAL) == 1)
-            continue;
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+static void knock(const char *address, uint32_t bytes)
+{
+    int fd = connect_to(address);
+    while (fd >= 0 && bytes-- > 0 && send(fd, "?", 1, MSG_NOSIGNAL) == 1)
+        continue;
     if (fd >= 0)
         close(fd);
 }
 
-static void open_round(round *self)
+// More than may have said nothing yet.
+static void *come_in_crowds(void *arg)
+{
+    round *self = arg;
+    for (int i = 0; i < STRANGERS; i++)
+        self->strangers[i] = connect_to(leati_listener_address(self->listener));
+    return NULL;
+}
+
+// For as long as it is made the process may have few files, of which strangers get a part.
+static void listen_narrowly(round *self, const leati_listener_options *options)
 {
     char why[256];
+    struct rlimit files, few = {.rlim_cur = 64};
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+        wrong("getrlimit", errno, 0);
+    few.rlim_max = files.rlim_max;
+    if (self->room > self->pairs)
+        (void)setrlimit(RLIMIT_NOFILE, &few);
+    if (leati_listener_create(options, &self->listener, why, sizeof why) != LEAT_OK)
+        wrong(why, 0, 0);
+    (void)setrlimit(RLIMIT_NOFILE, &files);
+}
+
+static void open_round(round *self, bool crowded)
+{
     memset(self, 0, sizeof *self);
     self->pairs = 1 + below(PAIRS);
+    self->room = self->pairs + (crowded ? STRANGERS : 0);
     self->seed_of_accepted = seed_now ^ 0x5555;
     // Which of them accepts whom is not known, so all that accept send alike, and all that dial.
     for (uint32_t i = 0; i < self->pairs; i++) {
         self->dialled[i].seed = seed_now;
         self->dialled[i].peer_seed = &self->seed_of_accepted;
+    }
+    for (uint32_t i = 0; i < self->room; i++) {
         self->accepted[i].seed = self->seed_of_accepted;
         self->accepted[i].peer_seed = &seed_now;
     }
@@ -197,8 +236,7 @@ static void open_round(round *self)
                                       .most = 100,
                                       .accepted = on_accepted,
                                       .user = self};
-    if (leati_listener_create(&options, &self->listener, why, sizeof why) != LEAT_OK)
-        wrong(why, 0, 0);
+    listen_narrowly(self, &options);
 }
 
 static void dial_all(round *self)
@@ -266,7 +304,7 @@ static void close_round(round *self)
             wrong("not closed", i, 0);
     }
     leati_listener_destroy(&self->listener);
-    for (uint32_t i = 0; i < self->pairs; i++) {
+    for (uint32_t i = 0; i < self->room; i++) {
         leati_connection *connection = atomic_load(&self->accepted[i].connection);
         if (!connection)
             continue;
@@ -278,11 +316,14 @@ static void close_round(round *self)
 
 static void try_round(round *self)
 {
-    pthread_t threads[PAIRS][4];
-    open_round(self);
-    uint32_t how = below(5);
+    pthread_t threads[PAIRS][4], crowd;
+    uint32_t how = below(6);
+    bool crowded = how == 5;
     if (how == 4)
         how = 0;
+    open_round(self, crowded);
+    if (crowded)
+        begin(&crowd, come_in_crowds, self);
     uint32_t pairs = self->pairs;
     if (how != 3 && how != 0)
         knock(leati_listener_address(self->listener), 0);
@@ -301,7 +342,12 @@ static void try_round(round *self)
         await(&self->dialled[i].arrived, FRAMES);
         await(&self->accepted[i].arrived, FRAMES);
     }
+    if (crowded)
+        pthread_join(crowd, NULL);
     close_round(self);
+    for (int i = 0; i < STRANGERS && crowded; i++)
+        if (self->strangers[i] >= 0)
+            close(self->strangers[i]);
 }
 
 int main(int argc, char **argv)
