@@ -11,7 +11,7 @@
 //     shape DIRECTION LOSS TWICE DELAY JITTER   percent, percent, ms, ms: each frame is late by
 //                                               DELAY and up to JITTER more, so they overtake
 //     reset PORT      the next full packet of a TCP connection of that port is cut in the middle,
-//                     and the connection is reset there, to both sides
+//                     and the connection is reset there, to both sides; of port 0 there are none
 //     record FOLDER   keeps what those who connect say from now on: in FOLDER/PORT-NUMBER the bytes
 //                     of one connection to PORT
 //     tell            prints how many frames came, were lost and were late, in both directions
@@ -367,8 +367,10 @@ static bool obey(cable *self, const char *line)
         }
         return true;
     }
-    if (sscanf(line, "reset %u", &port) == 1)
-        return (self->reset_port = (uint16_t)port) != 0;
+    if (sscanf(line, "reset %u", &port) == 1) {
+        self->reset_port = (uint16_t)port;
+        return true;
+    }
     if (sscanf(line, "record %255s", self->folder) == 1)
         return true;
     if (strcmp(line, "tell") != 0)

@@ -5,7 +5,9 @@
 # one each of them ends right, or fails for a reason that has to do with it. Nothing hangs, the cluster is whole again
 # before the next round, and at the end no process has more files open or threads than it needs.
 #
-# usage: soak.sh LEAT JOBS MINUTES [SEED]
+# With CABLE, cables lose, delay, double and cut packets too.
+#
+# usage: soak.sh LEAT JOBS MINUTES [SEED [CABLE]]
 # shellcheck source=tests/cluster/machines.sh
 . "$(dirname -- "$0")/machines.sh"
 leave_for_namespaces "$0" "$@"
@@ -15,6 +17,14 @@ minutes=$3
 seed=${4:-$(date +%s)}
 printf '# seed %s\n' "$seed"
 RANDOM=$seed
+# shellcheck source=tests/cluster/cables.sh
+. "$(dirname -- "$0")/cables.sh"
+faults=8
+if [ -n "${5:-}" ] && has_cables "$5"; then
+    faults=10
+else
+    printf '# no lossy cables\n'
+fi
 
 machines 3
 times=(-D cluster.heartbeat-interval=200ms -D cluster.heartbeat-timeout=4s)
@@ -58,11 +68,11 @@ some_time() { if [ "$fatal" = 1 ]; then long; else moment; fi; }
 
 # random_fault: `fault` says what it was, `fatal` whether jobs may fail of it.
 random_fault() {
-    local where
+    local where shape
     fatal=$((RANDOM % 3 == 0))
     where=$(any)
     two
-    case $((RANDOM % 8)) in
+    case $((RANDOM % faults)) in
     0)
         fault="$where unplugged"
         unplug "$where"
@@ -109,6 +119,22 @@ random_fault() {
         fault="none"
         fatal=0
         moment
+        ;;
+    8)
+        # Both ways of one machine. Those that lose much are slow: signs of life may come too late.
+        shape="$((RANDOM % 6)) $((RANDOM % 3)) $((RANDOM % 20)) $((RANDOM % 20))"
+        fault="the cable of $where: $shape"
+        fatal=$((${shape%% *} > 3))
+        tell "$where" "shape both $shape"
+        some_time
+        tell "$where" 'shape both 0 0 0 0'
+        ;;
+    9)
+        fault="a connection of $where is cut in the middle of a packet"
+        fatal=1
+        tell "$where" "reset $((RANDOM % 3 ? 7000 : 8082))"
+        moment
+        tell "$where" 'reset 0'
         ;;
     esac
     [ "$fatal" = 0 ] || fault="$fault (for long)"
