@@ -9,7 +9,7 @@ declare -A control
 # has_cables PROGRAM: whether the system has such interfaces; then machines get them.
 has_cables() {
     cable_program=$(readlink -f -- "$1")
-    (: <>/dev/net/tun) 2>/dev/null || return 1
+    [ -c /dev/net/tun ] && (: <>/dev/net/tun) 2>/dev/null || return 1
     # shellcheck disable=SC2317 # `machine` calls it
     cable() { lossy_cable "$@"; }
 }
