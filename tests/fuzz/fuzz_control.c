@@ -39,6 +39,7 @@ enum { UINT64 = 0xcf }; // of msgpack: 8 bytes follow, the highest first
 
 typedef struct stage {
     leati_manager *manager;
+    pthread_t loop; // the job manager's own
     leati_msg_job job;
     leat_scratch *scratch;
     uint64_t lives;
@@ -102,6 +103,7 @@ static stage self;
 static void stop(void)
 {
     leati_manager_stop(self.manager);
+    pthread_join(self.loop, NULL);
     leati_manager_close(&self.manager);
     leat_scratch_destroy(&self.scratch);
     (void)rmdir(folder);
@@ -110,7 +112,6 @@ static void stop(void)
 static void start(void)
 {
     char why[300] = "";
-    pthread_t thread;
     leati_manager_options options = {.bind = "127.0.0.1", .folder = mkdtemp(folder)};
     leati_config_init(&options.config);
     options.config.value[LEATI_CONFIG_JOBS_KEPT] = 10;
@@ -118,8 +119,7 @@ static void start(void)
     EXPECT(leati_manager_open(&options, &self.manager, why, sizeof why) == LEAT_OK);
     EXPECT(leat_scratch_create(NULL, &self.scratch) == LEAT_OK);
     make_job(&self, folder);
-    EXPECT(pthread_create(&thread, NULL, loop, self.manager) == 0);
-    pthread_detach(thread);
+    EXPECT(pthread_create(&self.loop, NULL, loop, self.manager) == 0);
 }
 
 static uint32_t jobs_under_way(void)
