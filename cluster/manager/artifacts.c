@@ -358,27 +358,29 @@ void leati_store_unpin(struct leati_store *store, const leati_msg_job *job)
 
 // --- pieces for task managers ---
 
-static leat_err read_piece(const char *path, uint64_t offset, uint8_t *to, size_t *size)
+// 0, or an error of the system.
+static int read_piece(const char *path, uint64_t offset, uint8_t *to, size_t *size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = -1;
-    if (fd >= 0) {
-        do
-            got = pread(fd, to, *size, (off_t)offset);
-        while (got < 0 && errno == EINTR);
-        (void)close(fd);
-    }
-    if (got < 0)
-        return LEAT_EIO;
-    *size = (size_t)got;
-    return LEAT_OK;
+    ssize_t got;
+    if (fd < 0)
+        return errno;
+    do
+        got = pread(fd, to, *size, (off_t)offset);
+    while (got < 0 && errno == EINTR);
+    int error = got < 0 ? errno : 0;
+    (void)close(fd);
+    if (!error)
+        *size = (size_t)got;
+    return error;
 }
 
 leat_err leati_artifact_fetched(leati_manager *manager, leati_rpc *rpc,
                                 const leati_msg_piece *fetch)
 {
     struct leati_store *store = manager->store;
-    char path[LEATI_PATH_SIZE] = "";
+    char path[LEATI_PATH_SIZE] = "", why[160];
+    int error;
     leati_msg_piece chunk = {.hash = fetch->hash, .offset = fetch->offset};
     pthread_mutex_lock(&store->lock);
     artifact *found =
@@ -394,10 +396,12 @@ leat_err leati_artifact_fetched(leati_manager *manager, leati_rpc *rpc,
         chunk.refused = leati_text("it is not in the job manager's store");
     else if (!bytes)
         chunk.refused = leati_text("the job manager is out of memory");
-    else if (read_piece(path, fetch->offset, bytes, &size) != LEAT_OK)
-        chunk.refused = leati_text("the job manager cannot read it");
-    else
+    else if ((error = read_piece(path, fetch->offset, bytes, &size)) != 0) {
+        snprintf(why, sizeof why, "the job manager cannot read it: %s", strerror(error));
+        chunk.refused = leati_text(why);
+    } else {
         chunk.bytes = (leat_bytes){bytes, size};
+    }
     leat_err err = leati_rpc_send(rpc, LEATI_MESSAGE_CHUNK, LEAT_TYPE(leati_msg_piece), &chunk);
     leati_free(manager->allocator, bytes);
     return err;

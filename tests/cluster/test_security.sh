@@ -150,6 +150,23 @@ finished_right() {
 claim 'the job that was running all the time is right' finished_right
 claim 'with files again, the next one is right' sum_is_right
 claim 'it is still the same task manager' [ "$(worker_pid 1)" = "$pid" ]
+# The same for the job manager. The clients of one that has none at all wait.
+pid=$(manager_pid)
+for files in 1 2 3 5; do
+    few $files
+    cp "$many" "$work/new-$files.so"
+    printf '%s' "$files" >>"$work/new-$files.so" # that it has not got yet
+    leat_do 60 submit -p 2 "$work/new-$files.so" -- sum 200000
+    claim "with $files files left at the job manager a job is right, or says why not" says_so
+done
+few 0
+"$leat" list >"$work/listed" 2>&1 &
+asking=$!
+sleep 0.3
+enough
+wait "$asking"
+claim 'a client has waited until there were some' [ $? -eq 0 ]
+claim 'with files again at the job manager, the next one is right' sum_is_right
 claim 'and none of its slots is lost' wait_until slots_free 4
 leat_do 30 cluster stop
 
