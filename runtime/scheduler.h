@@ -92,9 +92,9 @@ bool leati_runnable_is_ready(uint32_t state);
 // it is one relaxed load. Good until the turn ends. Never raised in a stepped scheduler.
 const _Atomic bool *leati_scheduler_hurry(const leati_scheduler *scheduler);
 
-// Has `fn(arg)` called when the calling thread's turn ends or waits, once however often it is asked;
-// `fn` is called without locks, and what it brings up in its turn is not put off. False: the thread
-// is in no turn, or has too much put off already.
+// Has `fn(arg)` called when the calling thread's turn ends or waits, once however often it is
+// asked; `fn` is called without locks, and what it brings up in its turn is not put off. False: the
+// thread is in no turn, or has too much put off already.
 bool leati_turn_later(void (*fn)(void *arg), void *arg);
 // Does now what was put off. For who is about to wait in the middle of a turn.
 void leati_turn_catch_up(void);
