@@ -16,7 +16,7 @@
 
 // The bodies make records of 100 and of 4,096 bytes when encoded.
 enum { SMALL = 100, LARGE = 4096, SMALL_BODY = SMALL - 12, LARGE_BODY = LARGE - 15 };
-enum { DEFAULT_MB = 800, QUICK_MB = 4, PAIRS = 100, RATE = 1000, SECONDS = 3 };
+enum { DEFAULT_MB = 800, QUICK_MB = 4, PAIRS = 100, RATE = 1000, SECONDS = 3, DEEP = 32 };
 
 static int finish(const pair_plan *plan, const pair_result *got, uint64_t bytes,
                   bench_outcome *outcome)
@@ -75,34 +75,46 @@ static int run_channels(const pair_plan *plan, uint32_t size, bench_outcome *out
     return finish(plan, &got, expected.records * size, outcome);
 }
 
-static int run_one(const speed_load *l, bool near, const char *certificates, bench_outcome *outcome)
+static pair_plan plan_of(const speed_load *l)
 {
-    pair_plan plan = {.sources = 1,
-                      .sinks = 1,
-                      .forward = true,
-                      .near = near,
-                      .workers = 1,
-                      .body = l->body,
-                      .each = l->records,
-                      .first = l->records};
-    snprintf(plan.certificates, sizeof plan.certificates, "%s", certificates);
-    return run_channels(&plan, l->size, outcome);
+    return (pair_plan){.sources = 1,
+                       .sinks = 1,
+                       .forward = true,
+                       .workers = 1,
+                       .body = l->body,
+                       .each = l->records,
+                       .first = l->records};
 }
 
 static int run_leat(void *context, bench_outcome *outcome)
 {
-    return run_one(context, false, "", outcome);
+    const speed_load *l = context;
+    const pair_plan plan = plan_of(l);
+    return run_channels(&plan, l->size, outcome);
+}
+
+static int run_deep(void *context, bench_outcome *outcome)
+{
+    const speed_load *l = context;
+    pair_plan plan = plan_of(l);
+    plan.floating = DEEP;
+    return run_channels(&plan, l->size, outcome);
 }
 
 static int run_near(void *context, bench_outcome *outcome)
 {
-    return run_one(context, true, "", outcome);
+    const speed_load *l = context;
+    pair_plan plan = plan_of(l);
+    plan.near = true;
+    return run_channels(&plan, l->size, outcome);
 }
 
 static int run_tls(void *context, bench_outcome *outcome)
 {
     const speed_load *l = context;
-    return run_one(l, false, l->certificates, outcome);
+    pair_plan plan = plan_of(l);
+    snprintf(plan.certificates, sizeof plan.certificates, "%s", l->certificates);
+    return run_channels(&plan, l->size, outcome);
 }
 
 static uint64_t megabytes(const bench_options *options)
@@ -302,13 +314,18 @@ int main(int argc, char **argv)
         return bare_far_main();
     if (argc == 2 && strcmp(argv[1], "--echo") == 0)
         return bare_echo_main();
+    static const char pools[] =
+        "segments of a channel: 10 at the sender and 10 at the receiver; deep: 34 and 34, the bare "
+        "programs' being 16, 2 and what the system holds";
     static const bench_variant small[] = {{"bare nng", run_nng, 0},
                                           {"bare sockets", run_plain, 0},
                                           {"leat", run_leat, 0.7},
+                                          {"leat, deep", run_deep, 0.7},
                                           {"leat over ipc", run_near, 0}};
     static const bench_variant large[] = {{"bare nng", run_nng, 0},
                                           {"bare sockets", run_plain, 0},
                                           {"leat", run_leat, 0.8},
+                                          {"leat, deep", run_deep, 0.8},
                                           {"leat over ipc", run_near, 0}};
     static const bench_variant tls[] = {{"leat", run_leat, 0}, {"leat over TLS", run_tls, 0}};
     static const bench_variant channels[] = {{"4 channels", run_few, 0},
@@ -323,12 +340,14 @@ int main(int argc, char **argv)
         {.name = "100 bytes",
          .unit = "bytes",
          .variants = small,
-         .variant_count = 4,
+         .variant_count = 5,
+         .note = pools,
          .setup = setup_small},
         {.name = "4096 bytes",
          .unit = "bytes",
          .variants = large,
-         .variant_count = 4,
+         .variant_count = 5,
+         .note = pools,
          .setup = setup_large},
         {.name = "tls",
          .unit = "bytes",

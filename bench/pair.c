@@ -184,6 +184,13 @@ static leat_env *build(side *s)
     leat_env *env = bench_env(plan->workers, plan->sources);
     if (!env)
         return NULL;
+    if (plan->floating > 0) {
+        char text[16];
+        snprintf(text, sizeof text, "%" PRIu32, plan->floating);
+        // Should one fail, it becomes a fault, which stops the job.
+        (void)leat_env_set(env, "network.floating-buffers", text);
+        (void)leat_env_set(env, "network.max-buffers-per-channel", text);
+    }
     if (plan->pace.records > 0) {
         leat_stream *due = leat_source(env, "schedule", &(leat_factory){pacer_create, &plan->pace},
                                        LEAT_TYPE(stamped));

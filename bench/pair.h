@@ -21,6 +21,7 @@ typedef struct pair_plan {
     bool near;               // over a socket file instead of TCP
     char certificates[64];   // with TLS: the folder of certificates.h; "": without
     uint32_t workers;        // a process
+    uint32_t floating;       // segments of a channel or a gate beside two; 0: as is usual
     uint32_t body;           // bytes of a record beside 12 or 15 of its encoding
     uint64_t each, first;    // records of a source; of source 0
     schedule pace;           // with records: one source and one sink of stamped ones instead
