@@ -64,7 +64,7 @@ enum {
     // Credit that is not urgent waits until so many channels have some, or that share of all.
     LEATI_SOON_MOST = 8,
     LEATI_SOON_SHARE = 8,
-    LEATI_DRAIN_MS = 3000, // without progress, until close gives up sending the rest
+    LEATI_DRAIN_MS = 3000, // besides the time of silence, until close gives up sending the rest
     LEATI_STALL_MS = 2000, // in the middle of a frame, until close gives up the wire
     // How much longer than the connect timeout another process may take to deploy its part of a
     // job: to dial, if that is for it to do, and to know a channel that was opened.

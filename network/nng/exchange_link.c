@@ -333,6 +333,15 @@ static bool has_gone_well(leati_link *link)
     return well;
 }
 
+// How long a peer may take to confirm something more: a network that is away for a shorter time
+// than that after which a peer counts as lost leaves no trace.
+static int64_t patience_ms(const leati_exchange *exchange)
+{
+    // Relaxed: a number.
+    return LEATI_DRAIN_MS +
+           atomic_load_explicit(&exchange->silence_ns, memory_order_relaxed) / 1000000;
+}
+
 // Waits until the receiver has all that the end has to send, or the link has failed for this end.
 // False when there is no progress for too long.
 static bool drain(leati_end *end, leati_exchange_peer *peer)
@@ -340,13 +349,14 @@ static bool drain(leati_end *end, leati_exchange_peer *peer)
     bool in_time = true;
     pthread_mutex_lock(&peer->lock);
     uint32_t progress = end->progress;
-    int64_t until_ns = leati_clock_ns() + LEATI_DRAIN_MS * INT64_C(1000000);
+    int64_t patience_ns = patience_ms(peer->exchange) * 1000000;
+    int64_t until_ns = leati_clock_ns() + patience_ns;
     while (in_time && end->state != LEATI_END_DEAD) {
         in_time = await_peer(peer, until_ns);
         if (end->progress == progress)
             continue;
         progress = end->progress;
-        until_ns = leati_clock_ns() + LEATI_DRAIN_MS * INT64_C(1000000);
+        until_ns = leati_clock_ns() + patience_ns;
     }
     leati_peer_unlock(peer);
     return in_time;
@@ -414,8 +424,8 @@ static void drain_all(leati_link *link)
         if (!registered_with(end) || !end->sends || drain(end, registered_with(end)))
             continue;
         if (leati_link_claim(link))
-            leati_link_report(link, LEAT_EIO, "%s has not confirmed within %d ms what was sent",
-                              link->names[end->process], LEATI_DRAIN_MS);
+            leati_link_report(link, LEAT_EIO, "%s has not confirmed within %lld ms what was sent",
+                              link->names[end->process], (long long)patience_ms(link->exchange));
         return;
     }
 }
