@@ -36,17 +36,31 @@ static void name_job_file(submitting *s)
         snprintf(s->name, sizeof s->name, "%s", base);
 }
 
-// What was set anywhere, for the job's environments over there; but not what is about this
-// machine's own processes.
+// Whether it is about the processes of a cluster, and is given where they are started.
+static bool is_of_processes(leati_config_key key, const char *name)
+{
+    return key == LEATI_CONFIG_WORKERS || key == LEATI_CONFIG_IPC ||
+           strncmp(name, "memory.", 7) == 0 || strncmp(name, "taskmanager.", 12) == 0 ||
+           strncmp(name, "cluster.", 8) == 0;
+}
+
+// What was set anywhere, for the job's environments over there.
 static void collect_settings(submitting *s)
 {
     const leati_config_layers *layers = &s->session.settings.layers;
     for (int i = 0; i < LEATI_CONFIG_COUNT; i++) {
         leati_config_key key = (leati_config_key)i;
         const char *name = leati_config_describe(key)->name;
-        if (!layers->where[key] || !strncmp(name, "taskmanager.", 12) ||
-            !strncmp(name, "cluster.", 8))
+        if (!layers->where[key])
             continue;
+        if (is_of_processes(key, name)) {
+            if (strcmp(layers->where[key], "-D") == 0)
+                fprintf(stderr,
+                        "leat: note: %s is a setting of the cluster's processes, not of a job: it "
+                        "has no effect here\n",
+                        name);
+            continue;
+        }
         char *value = s->values[s->setting_count];
         leati_config_print(key, leati_config_get(&layers->config, key), value, VALUE_SIZE);
         s->settings[s->setting_count++] = (leati_client_pair){name, value};

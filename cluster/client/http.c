@@ -340,9 +340,10 @@ static leat_err explain(leati_client *client, CURLcode result)
                                  "what answers at %s has no certificate of \"%s\": %s",
                                  client->address, client->tls_ca, client->trouble);
     case CURLE_SSL_CONNECT_ERROR:
-        return leati_client_fail(client, LEAT_EIO, "no TLS with what answers at %s: %s",
-                                 client->address,
-                                 *client->trouble ? client->trouble : curl_easy_strerror(result));
+        return leati_client_fail(
+            client, LEAT_EIO, "no TLS with what answers at %s: %s; is its certificate of \"%s\"?",
+            client->address, *client->trouble ? client->trouble : curl_easy_strerror(result),
+            client->tls_ca ? client->tls_ca : "");
     case CURLE_SSL_CERTPROBLEM:
     case CURLE_SSL_CACERT_BADFILE:
         return leati_client_fail(client, LEAT_EINVAL, "%s",

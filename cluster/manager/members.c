@@ -83,6 +83,26 @@ static void check_register(const leati_manager *manager, const leati_msg_registe
                  said->segment_size, first->segment_size);
 }
 
+// A task manager that listens everywhere has the address by which it has come to us; others can
+// reach it there if they can reach us. What follows the port stays.
+static void put_data_address(leati_member *member, const leati_msg_register *said, const char *from)
+{
+    static const char *const everywhere[] = {"tcp://0.0.0.0:", "tcp://[::]:"};
+    put(member->data_address, sizeof member->data_address, &said->data_address);
+    const char *port = strrchr(from, ':');
+    for (size_t i = 0; i < sizeof everywhere / sizeof *everywhere; i++) {
+        size_t size = strlen(everywhere[i]);
+        if (!port || strncmp(member->data_address, everywhere[i], size) != 0)
+            continue;
+        char whole[sizeof member->data_address];
+        int length = snprintf(whole, sizeof whole, "%.*s:%s", (int)(port - from), from,
+                              member->data_address + size);
+        if (length > 0 && (size_t)length < sizeof whole)
+            memcpy(member->data_address, whole, (size_t)length + 1);
+        return;
+    }
+}
+
 static leati_member *make_member(leati_manager *manager, leati_peer *peer,
                                  const leati_msg_register *said)
 {
@@ -103,7 +123,7 @@ static leati_member *make_member(leati_manager *manager, leati_peer *peer,
                              .local = leati_local_is_child(manager, said->pid, said->index)};
     put(member->id, sizeof member->id, &said->id);
     put(member->host, sizeof member->host, &said->host);
-    put(member->data_address, sizeof member->data_address, &said->data_address);
+    put_data_address(member, said, leati_rpc_peer(peer->rpc));
     put(member->log_path, sizeof member->log_path, &said->log_path);
     if (said->index)
         snprintf(number, sizeof number, " %u", said->index);

@@ -30,10 +30,14 @@ void leati_auth_close(leati_auth *auth);
 // Whether it asks anything of anybody; `auth` may be NULL.
 bool leati_auth_is_on(const leati_auth *auth);
 
-// Whether the certificate is valid now and signed by the authority; else a sentence. (In
-// certificate.c, which knows nothing of nng.)
+// Whether the certificate is valid now and signed by the authority, and the key is that of the
+// certificate and nobody else's; else a sentence. (In certificate.c, which knows nothing of nng.)
 LEAT_MUST_USE leat_err leati_certificate_check(const leati_auth_files *files, char *why,
                                                size_t why_size);
+
+// Whether a file of that mode is its owner's alone; else a sentence. The same place.
+LEAT_MUST_USE leat_err leati_key_check_mode(const char *path, unsigned mode, char *why,
+                                            size_t why_size);
 
 // The texts of the files (PEM), for those who do TLS with another library.
 typedef struct leati_tls_texts {

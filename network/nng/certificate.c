@@ -6,6 +6,7 @@
 #include <openssl/x509_vfy.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "network/nng/auth.h"
 
@@ -81,6 +82,47 @@ static leat_err verify(looked_at *l, const leati_auth_files *files, char *why, s
     return LEAT_EINVAL;
 }
 
+// --- the key ---
+
+leat_err leati_key_check_mode(const char *path, unsigned mode, char *why, size_t why_size)
+{
+    if (!(mode & (S_IRWXG | S_IRWXO)))
+        return LEAT_OK;
+    snprintf(why, why_size,
+             "the key \"%s\" can be used by others than its owner (mode %04o); `chmod 600` makes "
+             "it private",
+             path, mode & 07777);
+    return LEAT_EINVAL;
+}
+
+static int no_password(char *to, int size, int writing, void *user)
+{
+    return 0; // nobody is there to be asked
+}
+
+static leat_err check_key(looked_at *l, const leati_auth_files *files, char *why, size_t why_size)
+{
+    struct stat info;
+    leat_err err = open_file(l, files->tls_key, why, why_size);
+    if (err != LEAT_OK)
+        return err;
+    if (fstat(fileno(l->file), &info) != 0) {
+        snprintf(why, why_size, "\"%s\": %s", files->tls_key, strerror(errno));
+        return LEAT_EIO;
+    }
+    err = leati_key_check_mode(files->tls_key, info.st_mode, why, why_size);
+    if (err != LEAT_OK)
+        return err;
+    EVP_PKEY *key = PEM_read_PrivateKey(l->file, NULL, no_password, NULL);
+    bool fits = key && X509_check_private_key(l->certificate, key) == 1;
+    EVP_PKEY_free(key);
+    if (fits)
+        return LEAT_OK;
+    snprintf(why, why_size, "\"%s\" is not the key of the certificate \"%s\"", files->tls_key,
+             files->tls_cert);
+    return LEAT_EINVAL;
+}
+
 leat_err leati_certificate_check(const leati_auth_files *files, char *why, size_t why_size)
 {
     looked_at l = {
@@ -92,6 +134,8 @@ leat_err leati_certificate_check(const leati_auth_files *files, char *why, size_
         snprintf(why, why_size, "%s", leat_err_message(err));
     if (err == LEAT_OK)
         err = verify(&l, files, why, why_size);
+    if (err == LEAT_OK)
+        err = check_key(&l, files, why, why_size);
     if (l.file)
         fclose(l.file);
     X509_STORE_CTX_free(l.context);

@@ -127,7 +127,9 @@ leat_err leati_connection_lost(leati_connection *self, int error, bool inside)
             self->dialer && !(self->auth && self->auth->tls) ? "; does it want TLS?" : "");
     if (inside && error == NNG_ECONNSHUT)
         return leati_connection_fail(self, LEAT_EIO,
-                                     "was lost: closed by the other side in the middle of a frame");
+                                     "was closed by the other side in the middle of a frame");
+    if (error == NNG_ECONNSHUT)
+        return leati_connection_fail(self, LEAT_ECLOSED, "was closed by the other side");
     return leati_connection_fail(self, leati_nng_error(error), "was lost: %s",
                                  leati_nng_text(error));
 }

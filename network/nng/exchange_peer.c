@@ -352,8 +352,8 @@ static void report_lost(leati_link *failed, leat_err err, const char *why)
         if (link->unconfirmed > 0)
             snprintf(lost, sizeof lost, " (%" PRIu32 " buffers sent to it are not confirmed)",
                      link->unconfirmed);
-        leati_link_report(link, err, "the connection to %s was lost: %s%s",
-                          link->names[link->failed_process], why, lost);
+        leati_link_report(link, err, "the connection to %s was lost: %s%s; told by %s",
+                          link->names[link->failed_process], why, lost, link->names[link->self]);
     }
 }
 

@@ -52,13 +52,8 @@ static leat_err read_pem(const char *path, bool is_private, char **text, char *w
     leat_err err = LEAT_EINVAL;
     if (!S_ISREG(info.st_mode) || info.st_size > PEM_MOST)
         snprintf(why, why_size, "\"%s\" is no file of certificates or keys", path);
-    else if (is_private && (info.st_mode & (S_IRWXG | S_IRWXO)))
-        snprintf(why, why_size,
-                 "the key \"%s\" can be used by others than its owner (mode %04o); `chmod 600` "
-                 "makes it private",
-                 path, (unsigned)(info.st_mode & 07777));
     else
-        err = LEAT_OK;
+        err = is_private ? leati_key_check_mode(path, info.st_mode, why, why_size) : LEAT_OK;
     if (err == LEAT_OK) {
         *text = read_all(file, (size_t)info.st_size);
         if (!*text) {

@@ -106,6 +106,34 @@ Test(manager, who_registers_anew_replaces_itself)
     boss_stop(&b);
 }
 
+// The address that others are given.
+Test(manager, who_listens_everywhere_is_reached_where_it_has_come_from)
+{
+    static const char *const addresses[][2] = {
+        {"tcp://0.0.0.0:4711", "tcp://127.0.0.1:4711"},
+        {"tcp://[::]:4711 ipc:///a b", "tcp://127.0.0.1:4711 ipc:///a b"},
+        {"tcp://10.1.2.3:4711", "tcp://10.1.2.3:4711"},
+    };
+    for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) {
+        boss b;
+        fake f;
+        leati_msg_registered answer;
+        boss_init(&b);
+        boss_start(&b);
+        fake_connect(&f, &b);
+        leati_msg_register r = fake_registration("0123456789abcdef0123456789abcdef", 1, 1);
+        r.data_address = leati_text(addresses[i][0]);
+        fake_send(&f, LEATI_MESSAGE_REGISTER, LEAT_TYPE(leati_msg_register), &r);
+        fake_expect(&f, LEATI_MESSAGE_REGISTERED, LEAT_TYPE(leati_msg_registered), &answer);
+        wait_members(&b, 1);
+        pthread_mutex_lock(&b.manager->lock);
+        cr_expect_str_eq(b.manager->members->data_address, addresses[i][1]);
+        pthread_mutex_unlock(&b.manager->lock);
+        fake_stop(&f);
+        boss_stop(&b);
+    }
+}
+
 Test(manager, messages_that_are_none_end_the_connection)
 {
     boss b;

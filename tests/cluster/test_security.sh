@@ -192,6 +192,11 @@ leat_do 20 list -m "$(rest)" "${options[@]}"
 claim 'a certificate that has expired is not used' refused 1 'has expired'
 stranger "${options[@]}"
 claim 'neither by a task manager' refused 1 'has expired'
+cp "$ours/node.key" "$work/open.key" && chmod 644 "$work/open.key"
+leat_do 20 list -m "$(rest)" --tls-cert "$ours/node.pem" --tls-key "$work/open.key" --tls-ca "$ours/ca.pem"
+claim 'nor a key that others can read' refused 1 'can be used by others than its owner (mode 0644)'
+leat_do 20 list -m "$(rest)" --tls-cert "$ours/node.pem" --tls-key "$ours/old.key" --tls-ca "$ours/ca.pem"
+claim 'nor one of another certificate' refused 1 'is not the key of the certificate'
 mapfile -t options < <(with "$theirs/node" "$theirs")
 leat_do 20 list -m "$(rest)" "${options[@]}"
 claim 'a foreign authority is refused' refused 1 'no TLS with what answers'
