@@ -272,8 +272,8 @@ static leat_err send_channels(const leat_job *job, const leati_job_edge *edge,
         if (edge->buffer_timeout_ms == 0)
             leati_channel_set_prompt(exchange->channels[c]);
         err = placed->transport->send(placed->link, exchange->number + c,
-                                          leati_placed_process(placed, edge->to_vertex, consumer),
-                                          exchange->channels[c]);
+                                      leati_placed_process(placed, edge->to_vertex, consumer),
+                                      exchange->channels[c]);
     }
     return err;
 }
