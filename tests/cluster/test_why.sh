@@ -92,7 +92,10 @@ KINDS
 
     plant calm 0
     claim 'silent: it runs' wait_until ready
-    stopped=$(worker_pid 2)
+    # One that has tasks of the job, which need not be all three.
+    why
+    stopped=$(jq -r '.tasks[0].worker' "$work/why")
+    silenced=${stopped%% (*} stopped=${stopped##*pid } stopped=${stopped%)}
     begin=$(now_ms)
     kill -STOP "$stopped"
     claim 'silent: the task manager and the beginning are named' silent_named
@@ -115,7 +118,8 @@ silent_named() {
     return 1
 }
 is_silent() {
-    why && jq -e '.bottleneck | .cause == "silent" and (.text | startswith("taskmanager 2 "))' "$work/why" >/dev/null
+    why && jq -e --arg name "$silenced " \
+        '.bottleneck | .cause == "silent" and (.text | startswith($name))' "$work/why" >/dev/null
 }
 
 # A client that waits, whose output goes to somebody who does not read it.
