@@ -52,7 +52,8 @@ static leat_err on_ask(void *user, uint32_t process, uint32_t node, uint64_t tok
     placed_question q = {p->index, process, node, token, size, {0}};
     if (size > sizeof q.bytes)
         return LEAT_ETOOBIG;
-    memcpy(q.bytes, question, size);
+    if (size > 0)
+        memcpy(q.bytes, question, size);
     pthread_mutex_lock(&run->lock);
     bool started = run->started;
     if (!started && run->waiting_count < 64)
