@@ -47,12 +47,16 @@ static void fill_task(leati_why_task *to, const leati_manager *manager, const le
 {
     leati_rates rates;
     leati_view_rates(from, &rates);
+    int64_t state_ms = from->state_ms && now_ms > from->state_ms ? now_ms - from->state_ms : 0;
+    // One that runs and has never reported has been silent since it runs.
     int64_t silent_ms = ms_since(from->reported_ns, now_ns);
+    if (!from->reported_ns && strcmp(from->state, "RUNNING") == 0)
+        silent_ms = state_ms;
     int64_t interval_ms =
         leati_config_get(&manager->options.config, LEATI_CONFIG_HEARTBEAT_INTERVAL);
     *to = (leati_why_task){
         .state = from->state,
-        .state_ms = from->state_ms && now_ms > from->state_ms ? now_ms - from->state_ms : 0,
+        .state_ms = state_ms,
         .silent_ms = silent_ms,
         // Three reports are missing; not when they are due so often that a busy machine is late.
         .slow_report = silent_ms > 3 * interval_ms && silent_ms > 2000,

@@ -256,6 +256,32 @@ Test(rest_pages, tells_why_a_job_is_slow)
     stop(f);
 }
 
+// Its process has stopped before it could say anything of the job.
+Test(rest_pages, a_task_that_runs_and_has_never_reported_is_silent)
+{
+    struct timespec now;
+    fixture *f = start_with(0);
+    leati_managed_job *job = add_job(f, ID, "words");
+    clock_gettime(CLOCK_REALTIME, &now);
+    for (uint32_t i = 0; i < 4; i++) {
+        leati_task_view *task = &job->tasks[i];
+        report(job, i, 10, 990, 0, "INPUT", "no input");
+        snprintf(task->state, sizeof task->state, "RUNNING");
+        if (i == 1) {
+            task->reported_ns = task->last_ns = 0;
+            task->wait[0] = '\0';
+            task->state_ms = now.tv_sec * 1000LL - 20000;
+        }
+    }
+    json_t *value = page(f, "/v1/jobs/0123/why");
+    const json_t *found = json_object_get(value, "bottleneck");
+    cr_assert_str_eq(text_in(found, "cause"), "silent");
+    long long ago_ms = now.tv_sec * 1000LL - number_in(found, "since");
+    cr_assert(ago_ms >= 19000 && ago_ms <= 21000, "%lld", ago_ms);
+    json_decref(value);
+    stop(f);
+}
+
 Test(rest_pages, gives_failures_and_the_log)
 {
     fixture *f = start_with(0);
