@@ -175,7 +175,6 @@ typedef struct leati_stream_list {
 typedef struct leati_flight {
     leati_end *end;
     uint32_t size; // to advance the channel by; then the gate is to be given back, too
-    bool finishes; // the end of the partition is among it
 } leati_flight;
 
 struct leati_wire {

@@ -122,6 +122,7 @@ typedef struct turn {
     leati_flight flight;
     uint32_t segments; // that it may still take
     bool used;         // there is something of it in the send
+    bool finishes;     // the end of the partition is among it
     bool again;        // there was no room for more
     bool full;         // because of the send: what is next needs more parts than are left
     leati_chunk_kind failed;
@@ -208,7 +209,7 @@ static bool take_from(leati_wire *wire, leati_end *end, turn *this, bool *more)
         case LEATI_CHUNK_EVENT:
             put_event(wire, end, &chunk.event);
             this->used = true;
-            this->flight.finishes |= chunk.event.tag == LEATI_TAG_END_OF_PARTITION;
+            this->finishes |= chunk.event.tag == LEATI_TAG_END_OF_PARTITION;
             break;
         case LEATI_CHUNK_DATA:
             if (!fits(wire, &chunk, this)) {
@@ -289,9 +290,7 @@ static void note_flight(leati_wire *wire, leati_exchange_peer *peer, leati_end *
                         const turn *this)
 {
     if (pinned) {
-        leati_flight *flight = &wire->flights[end->flight];
-        flight->size = this->flight.size;
-        flight->finishes |= this->flight.finishes;
+        wire->flights[end->flight].size = this->flight.size;
     } else if (this->used) {
         end->flight = wire->flight_count;
         wire->flights[wire->flight_count++] = this->flight;
@@ -320,7 +319,7 @@ static bool serve_sender(leati_wire *wire, leati_exchange_peer *peer, leati_end 
     leati_link *link = end->link;
     uint32_t process = end->process;
     // Before it is sent: the receiver may close on it before this thread learns that it was.
-    end->ending |= this.flight.finishes;
+    end->ending |= this.finishes;
     note_flight(wire, peer, end, pinned, &this);
     if (this.again)
         leati_end_ready(peer, end);
