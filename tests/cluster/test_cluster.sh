@@ -55,6 +55,9 @@ claim 'a keyed sum over three task managers' ended_with 0
 sums_of 100000 >"$work/expected"
 claim 'is right' cmp <(sort -n "$work/out") "$work/expected"
 claim 'the client tells the accumulators' grep -qE 'records.*100000' "$work/err"
+leat_do 60 submit -D memory.network=64KiB -D buffer-timeout=10ms "$many" -- sum 1000 0
+claim 'a setting of processes is told to have no effect on a job' err_has 'memory.network is a setting of the cluster'
+claim 'and no other' test "$(grep -c note: "$work/err")" = 1
 submit_detached --name 'a job that lasts' -p 3 "$many" -- slow 100
 claim 'a detached submission prints the id' test ${#id} -eq 32
 claim 'all its tasks run' wait_until all_running "$id"
