@@ -18,8 +18,9 @@
 //
 // Turns. A task that fills segments or empties them does so in turns, and what it does is told to
 // the peer at the end of its turn, by its own thread where that goes at once: waking another one
-// for every segment takes longer than sending it. A turn that takes long, as its function waits
-// without having said so, is what `nudge` is for.
+// for every segment takes longer than sending it. In turn, a thread of the transport that has news
+// for a task whose worker sleeps gives the task's turn itself. A turn that takes long, as its
+// function waits without having said so, is what `nudge` is for.
 //
 // Bounds. Data is sent with credit only: at most as many segments are on their way, or unread, as
 // the receiver has granted. Events need no credit.
@@ -31,6 +32,17 @@
 typedef struct leati_transport leati_transport;
 typedef struct leati_link leati_link;
 
+// What the runtime has to say about turns. Immutable, and never gone.
+typedef struct leati_turns {
+    // Has `fn(arg)` called at the end of the turn that the calling thread is giving to a task, once
+    // however often it is asked; false when the thread gives none.
+    bool (*later)(void (*fn)(void *arg), void *arg);
+    // For a thread of the transport, as leati_visit_begin and so on (runtime/scheduler.h).
+    bool (*visit)(void (*stuck)(void *arg), void *arg);
+    bool (*has_worker)(void);
+    void (*leave)(void);
+} leati_turns;
+
 typedef struct leati_link_options {
     uint64_t attempt; // unique in the cluster
     uint32_t process_count;
@@ -40,9 +52,7 @@ typedef struct leati_link_options {
     const char *const *names;
     const char *const *ids;
     const char *const *addresses;
-    // Has `fn(arg)` called at the end of the turn that the calling thread is giving to a task, once
-    // however often it is asked; false when the thread gives none. May be NULL.
-    bool (*later)(void (*fn)(void *arg), void *arg);
+    const leati_turns *turns; // may be NULL
     // A channel cannot go on: its connection was lost, the peer has refused it, a frame was wrong.
     // At most once a link, on a thread of the transport, without locks; `text` names the peer. Not
     // after close.

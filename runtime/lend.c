@@ -3,10 +3,9 @@
 // other runnables go on.
 #include "runtime/scheduler_impl.h"
 
-// A worker has fallen asleep without a last look at the others' queues, because its new holder was
-// parked already.
-static void rouse_for_backlog(leati_scheduler *s, leati_worker *w)
+void leati_worker_rouse_for_backlog(leati_worker *w)
 {
+    leati_scheduler *s = w->scheduler;
     bool backlog = false;
     for (uint32_t i = 0; i < s->worker_count && !backlog; i++)
         backlog = atomic_load_explicit(&s->workers[i].length, memory_order_acquire) > 0;
@@ -62,11 +61,12 @@ leat_err leati_scheduler_lend(leati_scheduler *s)
     // Already serving this runnable alone, or the worker serves nobody else.
     if (!w || w->own)
         return LEAT_OK;
-    leati_thread *spare = leati_thread_take_spare(s);
+    leati_guest_is_stuck(self);
     leat_err err = LEAT_OK;
     bool needed = false;
     pthread_mutex_lock(&w->lock);
     bool mine = w->holder == self; // the monitor may have taken it
+    leati_thread *spare = mine ? leati_thread_heir_locked(self) : NULL;
     if (mine && spare)
         needed = lend_to_spare_locked(self, w, spare);
     else if (mine)
@@ -74,12 +74,10 @@ leat_err leati_scheduler_lend(leati_scheduler *s)
     pthread_mutex_unlock(&w->lock);
     if (!spare)
         return err;
-    if (!mine)
-        leati_thread_add_spare(spare);
-    else if (needed)
+    if (needed)
         leati_thread_rouse(spare);
     else
-        rouse_for_backlog(s, w);
+        leati_worker_rouse_for_backlog(w);
     return LEAT_OK;
 }
 
@@ -102,12 +100,13 @@ void leati_scheduler_take_back(leati_scheduler *s)
         w->holder = self;
         atomic_store_explicit(&self->worker, w, memory_order_relaxed);
         atomic_store_explicit(&self->hurry, false, memory_order_relaxed);
+        if (!leati_guest_keep_host_locked(self, holder))
+            leati_thread_add_spare(holder);
     }
     pthread_mutex_unlock(&w->lock);
     self->lent = NULL;
     if (!taken)
         return;
-    leati_thread_add_spare(holder);
     leati_monitor_rouse(s);
 }
 

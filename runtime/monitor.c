@@ -49,7 +49,7 @@ static leati_thread *take_away_locked(leati_worker *w)
 {
     leati_scheduler *s = w->scheduler;
     leati_thread *blocked = w->holder;
-    leati_thread *spare = leati_thread_take_spare(s);
+    leati_thread *spare = leati_thread_heir_locked(blocked);
     if (!spare) {
         // Without memory or threads for a new one the others have to wait; the next tick tries
         // again.
@@ -71,8 +71,10 @@ static bool look_at(leati_worker *w, int64_t now)
     bool awake = !w->sleeping;
     uint32_t turn = atomic_load_explicit(&w->holder->turns, memory_order_relaxed);
     bool same = w->seen_holder == w->holder && w->seen_turn == turn;
-    if (awake && (turn & 1) && same)
+    if (awake && (turn & 1) && same) {
         atomic_store_explicit(&w->holder->hurry, true, memory_order_relaxed);
+        leati_guest_is_stuck(w->holder);
+    }
     if (!awake || !(turn & 1) || !same) {
         w->seen_holder = w->holder;
         w->seen_turn = turn;

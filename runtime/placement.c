@@ -97,6 +97,13 @@ static uint64_t token_of(const leati_placement *placement)
 
 // --- the link ---
 
+static const leati_turns turns = {
+    .later = leati_turn_later,
+    .visit = leati_visit_begin,
+    .has_worker = leati_visit_has_worker,
+    .leave = leati_visit_end,
+};
+
 static void link_failed(void *user, leat_err err, const char *text)
 {
     leati_job_fail(user, err, text, NULL);
@@ -119,7 +126,7 @@ leat_err leati_placed_create(leat_job *job, const leati_placement *placement)
     placed->options = placement->link;
     placed->options.attempt = placement->attempt;
     placed->options.self = placement->self;
-    placed->options.later = leati_turn_later;
+    placed->options.turns = &turns;
     placed->options.failed = link_failed;
     placed->options.user = job;
     pthread_mutex_init(&placed->link_lock, NULL);

@@ -18,6 +18,11 @@ leati_thread *leati_thread_self(void)
     return current;
 }
 
+void leati_thread_become(leati_thread *thread)
+{
+    current = thread;
+}
+
 // --- run queues ---
 
 static void push_locked(leati_worker *w, leati_runnable *r)
@@ -101,10 +106,15 @@ static void enqueue(leati_runnable *r)
     push_locked(w, r);
     uint32_t length = atomic_load_explicit(&w->length, memory_order_relaxed);
     bool by_holder = current && w->holder == current, own = w->own;
+    bool invited = w->sleeping && leati_guest_invite_locked(w);
     leati_thread *t = leati_worker_rouse_locked(w);
     pthread_mutex_unlock(&w->lock);
     if (s->stepped)
         return;
+    if (invited) {
+        leati_monitor_rouse(s);
+        return;
+    }
     if (t && own) { // the monitor has nothing to do with it
         leati_unpark(&t->parker);
         return;
@@ -122,7 +132,7 @@ static void enqueue(leati_runnable *r)
         rouse_another(s, w);
 }
 
-static leati_runnable *take(leati_worker *w)
+leati_runnable *leati_worker_take(leati_worker *w)
 {
     if (atomic_load_explicit(&w->length, memory_order_acquire) == 0)
         return NULL;
@@ -137,7 +147,7 @@ static leati_runnable *steal(leati_scheduler *s, leati_worker *self)
 {
     uint32_t own = (uint32_t)(self - s->workers);
     for (uint32_t i = 1; i < s->worker_count; i++) {
-        leati_runnable *r = take(&s->workers[(own + i) % s->worker_count]);
+        leati_runnable *r = leati_worker_take(&s->workers[(own + i) % s->worker_count]);
         if (r) {
             atomic_store_explicit(&r->home, self, memory_order_relaxed);
             return r;
@@ -212,7 +222,7 @@ void leati_runnable_turn(leati_runnable *r)
     }
 }
 
-static void give_turn(leati_thread *t, leati_runnable *r)
+void leati_thread_give_turn(leati_thread *t, leati_runnable *r)
 {
     atomic_store_explicit(&t->hurry, false, memory_order_relaxed);
     atomic_fetch_add_explicit(&t->turns, 1, memory_order_relaxed);
@@ -269,7 +279,7 @@ static leati_runnable *find_work(leati_thread *t, leati_worker *w)
 {
     leati_scheduler *s = t->scheduler;
     for (uint32_t round = 0; round < SPIN_ROUNDS; round++) {
-        leati_runnable *r = take(w);
+        leati_runnable *r = leati_worker_take(w);
         if (!r && !w->own)
             r = steal(s, w);
         if (r)
@@ -299,8 +309,8 @@ static bool leave_closing(leati_thread *t, leati_worker *w)
     return leave;
 }
 
-// For whoever looks for the reason of a crash. Without it the stack is not looked at.
-static void note_stack(leati_thread *t)
+// Without it the stack is not looked at.
+void leati_thread_note_stack(leati_thread *t)
 {
     pthread_attr_t attributes;
     void *low = NULL;
@@ -318,7 +328,7 @@ static void *thread_main(void *arg)
 {
     leati_thread *t = arg;
     current = t;
-    note_stack(t);
+    leati_thread_note_stack(t);
     void *signal_stack = leati_signal_stack_enter();
     atomic_store_explicit(&t->tid, gettid(), memory_order_relaxed);
     while (!atomic_load_explicit(&t->scheduler->stopping, memory_order_acquire)) {
@@ -330,7 +340,7 @@ static void *thread_main(void *arg)
         }
         leati_runnable *r = find_work(t, w);
         if (r)
-            give_turn(t, r);
+            leati_thread_give_turn(t, r);
         else
             leave_closing(t, w);
     }
@@ -447,6 +457,11 @@ void leati_scheduler_destroy(leati_scheduler **scheduler)
     leati_scheduler *s = *scheduler;
     if (!s)
         return;
+    // No runnable is left, so no guest comes any more; those that have ended the last may still be
+    // on their way out.
+    uint32_t guests;
+    while ((guests = atomic_load_explicit(&s->guests, memory_order_acquire)) > 0)
+        leati_futex_wait(&s->guests, guests);
     atomic_store_explicit(&s->stopping, true, memory_order_release);
     if (s->monitor_started) {
         leati_unpark(&s->monitor_parker);

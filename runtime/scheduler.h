@@ -99,6 +99,21 @@ bool leati_turn_later(void (*fn)(void *arg), void *arg);
 // Does now what was put off. For who is about to wait in the middle of a turn.
 void leati_turn_catch_up(void);
 
+// --- from outside: guests ---
+
+// A thread that is none of a scheduler, and has news for runnables, may give their turns itself:
+// waking another thread for them often takes longer than they do. Between `begin` and `end` the
+// first sleeping worker that would be roused for something that the calling thread wakes becomes
+// its own, if it is a shared one; `end` gives turns of it, a few at most, and hands it back.
+//
+// `stuck(arg)` is called, perhaps several times, by any thread, when a turn waits or takes too long
+// (about 5 to 10 ms), so that the guest does not come back soon: without locks of the guest, but
+// perhaps with those of the scheduler; it does not wait. False: not now, as turns have lasted long.
+bool leati_visit_begin(void (*stuck)(void *arg), void *arg);
+// Whether there is anything for `end` to do that may last.
+bool leati_visit_has_worker(void);
+void leati_visit_end(void);
+
 // Waits in the middle of a turn until `ready(arg)` is true; the worker's other runnables go on
 // meanwhile. `ready` registers for a wake-up of this runnable before it looks. `stop(arg)` ends the
 // wait: LEAT_ECANCELLED. LEAT_ETHREAD when no thread could take over the worker; LEAT_EAGAIN, in a

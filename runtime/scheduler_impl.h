@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the parts of the scheduler share: queues and threads (scheduler.c), waiting and lending
-// (lend.c), the monitor (monitor.c), doing without threads (step.c).
+// (lend.c), guests (visit.c), the monitor (monitor.c), doing without threads (step.c).
 #ifndef LEATI_RUNTIME_SCHEDULER_IMPL_H
 #define LEATI_RUNTIME_SCHEDULER_IMPL_H
 
@@ -70,6 +70,11 @@ struct leati_thread {
     // The thread's own: the worker it lent, and to whom.
     leati_worker *lent;
     leati_thread *lent_to;
+    // Of a guest (visit.c): the parked thread whose worker it has, under the worker's lock; and
+    // what to call, once, when it does not come back soon. Set before it has a worker.
+    leati_thread *host;
+    void (*stuck)(void *arg);
+    void *stuck_arg;
     // The thread's own: what is to be done when its turn ends (turn_end.c).
     bool in_turn;
     uint32_t later_count;
@@ -93,6 +98,7 @@ struct leati_scheduler {
     void *may_run_user;
     // Atomic.
     _Atomic uint32_t sleepers; // shared workers whose holder sleeps
+    _Atomic uint32_t guests;   // that have had a worker and not left yet
     _Atomic bool stopping;
     _Atomic uint32_t monitor_idle;
     leati_parker monitor_parker;
@@ -115,6 +121,27 @@ leat_err leati_step_wait(leati_runnable *runnable, bool (*ready)(void *), void *
 
 // The thread of a scheduler that the caller is.
 leati_thread *leati_thread_self(void);
+
+// Makes the calling thread, NULL: none, a thread of a scheduler.
+void leati_thread_become(leati_thread *thread);
+// For whoever looks for the reason of a crash: where the stack of the calling thread lies.
+void leati_thread_note_stack(leati_thread *thread);
+void leati_thread_give_turn(leati_thread *thread, leati_runnable *runnable);
+// The runnable at the front of the queue, or NULL.
+leati_runnable *leati_worker_take(leati_worker *worker);
+
+// A guest that has no worker yet gets this one, which sleeps, instead of its holder being roused.
+// Under the worker's lock; false when the caller is no such guest.
+bool leati_guest_invite_locked(leati_worker *worker);
+// Who takes over the worker of a thread that does not serve it any more: a parked thread, or NULL.
+// Under the worker's lock.
+leati_thread *leati_thread_heir_locked(leati_thread *thread);
+// A guest has taken its worker back from there. False: it is no guest.
+bool leati_guest_keep_host_locked(leati_thread *thread, leati_thread *holder);
+// A guest does not come back soon. Nothing for other threads, and for the second time.
+void leati_guest_is_stuck(leati_thread *thread);
+// A worker has fallen asleep without a last look at the others' queues.
+void leati_worker_rouse_for_backlog(leati_worker *worker);
 
 // Ends a worker's sleep and returns the thread to be unparked once the lock is released, or NULL
 // when it does not sleep.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The life of a connection: made, begun, closed, destroyed. What its threads do is in
-// connection_io.c.
+// connection_read.c and connection_send.c.
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -165,7 +165,10 @@ void leati_connection_destroy(leati_connection **connection)
         return;
     *connection = NULL;
     leati_connection_close(self, LEAT_ECLOSED, NULL);
-    pthread_join(self->reader, NULL); // which has joined the writer
+    // One of them has joined the writer.
+    pthread_join(self->reader, NULL);
+    if (self->has_second)
+        pthread_join(self->second, NULL);
     pthread_mutex_lock(&self->lock);
     pthread_mutex_unlock(&self->lock);
     release(self);

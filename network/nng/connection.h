@@ -6,11 +6,12 @@
 // direction is a hello; one that does not fit ends the connection with a reason that names both
 // sides. With a secret (auth.h) each side shows that it knows it before the connection is open.
 //
-// Threading. A reader and a writer thread a connection, with no-callback aios. The hooks `place`
-// and `arrived` run on the reader, `fill` and `sent` on the writer, or on a thread that sends for
-// it, never on two at once; `closed` runs once, last of all, on the reader. The reader never waits
-// for anything but bytes. leati_connection_kick and _close may be called from any thread, hooks
-// included.
+// Threading. A reader and a writer thread a connection, with no-callback aios. The hooks `place`,
+// `arrived` and `settle` run on the reader, `fill` and `sent` on the writer, or on a thread that
+// sends for it, never on two at once; `closed` runs once, last of all, on the reader. The reader
+// never waits for anything but bytes; where there is a hook `settle`, a second thread stands by to
+// be the reader while the first does something else. leati_connection_kick and _close may be called
+// from any thread, hooks included.
 //
 // Life cycle. Made by a dialer or handed out by a listener; open after both hellos; closed by
 // either side, by silence of the peer in the hand-shake, or by an error. leati_connection_destroy
@@ -34,7 +35,12 @@
 typedef struct leati_connection leati_connection;
 typedef struct leati_listener leati_listener;
 
-enum { LEATI_FRAME_SIZE = 16, LEATI_CONNECTION_PARTS = 8, LEATI_HELLO_TEXT = 128 };
+enum {
+    LEATI_FRAME_SIZE = 16,
+    LEATI_CONNECTION_PARTS = 8,
+    LEATI_HELLO_TEXT = 128,
+    LEATI_CONNECTION_UNSETTLED = 8
+};
 
 // As in memory; the wire form is little endian, in this order.
 typedef struct leati_frame {
@@ -74,8 +80,10 @@ typedef struct leati_connection_hooks {
                       uint8_t **to);
     // A frame is complete. An error closes the connection.
     leat_err (*arrived)(leati_connection *connection, void *user, const leati_frame *frame);
-    // The reader is about to wait for bytes, of which none are there. May be NULL.
-    void (*idle)(leati_connection *connection, void *user);
+    // The reader is about to wait for bytes, of which none are there, or has read
+    // LEATI_CONNECTION_UNSETTLED frames since the last time: what was put off is to be done now.
+    // False: this thread has stepped aside, and another one is the reader now. May be NULL.
+    bool (*settle)(leati_connection *connection, void *user);
     // What to send now: up to LEATI_CONNECTION_PARTS parts, whole frames with their headers (a
     // frame may be split over parts). 0: nothing for now; the writer sleeps until it is kicked.
     // Parts must live until `sent`.
@@ -116,6 +124,19 @@ void leati_connection_serve(leati_connection *connection);
 // A kick by who holds a lock that `fill` takes. Returns NULL, or what is to be given to
 // leati_futex_wake once the lock is given up; that the connection has gone by then does no harm.
 _Atomic uint32_t *leati_connection_mark(leati_connection *connection);
+// For the hook `settle`. Whether there is another thread that could go on reading.
+bool leati_connection_may_step_aside(const leati_connection *connection);
+// From here on this thread may do what takes long, and must not touch what the hooks use.
+void leati_connection_step_aside(leati_connection *connection);
+// False: it is not the reader any more, and the hook has to return that. The connection may be
+// over.
+bool leati_connection_come_back(leati_connection *connection);
+// Who has stepped aside does not come back soon: another thread is to read. Any thread, with locks
+// or without, as long as that one is away; otherwise it does nothing.
+void leati_connection_hand_on(void *connection);
+// After `closed`: whether destroying it takes a moment only. Otherwise a thread that has stepped
+// aside is not back yet.
+bool leati_connection_is_left(const leati_connection *connection);
 // Ends it soon, `closed` follows. Any thread; more than once is fine. `why` (may be NULL) is what
 // `closed` gets.
 void leati_connection_close(leati_connection *connection, leat_err err, const char *why);

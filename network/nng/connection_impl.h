@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inside of connections, shared by connection.c, connection_io.c, handshake.c and listener.c;
-// and the hello, which is in frame.c.
+// The inside of connections, shared by connection.c, connection_io.c, connection_read.c,
+// connection_send.c, handshake.c and listener.c; and the hello, which is in frame.c.
 #ifndef LEATI_NETWORK_NNG_CONNECTION_IMPL_H
 #define LEATI_NETWORK_NNG_CONNECTION_IMPL_H
 
@@ -57,6 +57,15 @@ typedef struct leati_sending {
     bool under_way; // the operation has to be waited for
 } leati_sending;
 
+// How far the reading of a frame has come; `to` is NULL before its header is complete.
+typedef struct leati_reading {
+    leati_frame frame;
+    uint8_t *to;        // where the payload goes
+    size_t there;       // bytes of it
+    bool under_way;     // an operation has to be waited for
+    uint32_t unsettled; // frames since the hook `settle` was called
+} leati_reading;
+
 struct leati_connection {
     // Immutable once the stage is STARTED.
     const leat_allocator *allocator;
@@ -70,7 +79,8 @@ struct leati_connection {
     leati_listener_load *load; // of an accepted one
     bool opened;               // the hook was called; the reader's
     bool drained;              // the last operation has got all that had come; the reader's
-    pthread_t reader, writer;
+    pthread_t reader, second, writer;
+    bool has_second; // set by the first reader before frames are read
 
     // Under the load's lock: whether it is in the list there, and its place.
     bool greeting;
@@ -81,6 +91,7 @@ struct leati_connection {
     nng_stream *stream;
     leati_tls_stream *tls; // NULL: none
     size_t begin, end;     // what has been read into `buffer` and not yet looked at
+    leati_reading reading;
 
     // An operation is started, and aborted, under the lock of its direction: so that one that
     // begins after `closing` was set is never begun, and one that began before it is aborted.
@@ -97,6 +108,10 @@ struct leati_connection {
     _Atomic uint32_t greeted; // our hello was sent, or could not be; the reader sleeps on it
     _Atomic uint64_t heard;   // bytes that have come; the reader adds
     leati_parker reading_over;
+    // Who reads (connection_read.c): who has the right to, how many threads wait for it, and
+    // whether one has stepped aside and not come back.
+    _Atomic uint32_t right, standing_by;
+    _Atomic bool away;
     // Who has the baton: its own, from when it has taken it up until it gives it away
     // (connection_send.c).
     leati_sending sending;
@@ -132,7 +147,7 @@ void leati_connection_begin(leati_connection *connection, leati_connection_stage
 leat_err leati_connection_fail(leati_connection *connection, leat_err err, const char *format, ...)
     LEAT_PRINTF(3, 4);
 
-// The main functions of the threads (connection_io.c).
+// The main functions of the threads (connection_read.c, connection_send.c).
 void *leati_connection_read(void *connection);
 void *leati_connection_write(void *connection);
 
@@ -149,11 +164,22 @@ nng_duration leati_connection_time_left(int64_t deadline_ns);
 // Sends all parts; an error of nng. For the writer, and before it sends frames for the reader too.
 int leati_connection_transmit(leati_connection *self, const leati_part *parts, size_t count,
                               int64_t deadline_ns);
+// Receives at least one byte, which is what `*got` says: an error of nng.
+int leati_connection_receive(leati_connection *self, const nng_iov *iov, unsigned count,
+                             int64_t deadline_ns, size_t *got);
+// Its two halves, without TLS.
+int leati_connection_begin_receive(leati_connection *self, const nng_iov *iov, unsigned count,
+                                   int64_t deadline_ns);
+int leati_connection_end_receive(leati_connection *self, const nng_iov *iov, unsigned count,
+                                 size_t *got);
 // The same below TLS.
 int leati_connection_receive_bytes(leati_connection *self, const nng_iov *iov, unsigned count,
                                    int64_t deadline_ns, size_t *got);
 int leati_connection_transmit_bytes(leati_connection *self, const leati_part *parts, size_t count,
                                     int64_t deadline_ns);
+LEAT_MUST_USE leat_err leati_connection_connect(leati_connection *self);
+// Calls the hook `settle`. False: another thread reads from here on.
+bool leati_connection_settle(leati_connection *self);
 // The reading has failed; `inside` a frame, or between two.
 leat_err leati_connection_lost(leati_connection *self, int error, bool inside);
 void leati_connection_enter(leati_connection *self, leati_connection_stage stage);

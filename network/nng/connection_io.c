@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reader of a connection, which leads: it connects, shakes hands (handshake.c), reads frames,
-// and at the end joins the writer (connection_send.c) and tells `closed`.
+// What is received, one operation at a time, and how a connection comes about and is lost. Frames
+// are read in connection_read.c.
 #include <limits.h>
 #include <string.h>
 
@@ -29,12 +29,6 @@ int64_t leati_connection_deadline(int64_t timeout_ms)
     return timeout_ms <= 0 ? 0 : leati_clock_ns() + timeout_ms * 1000000;
 }
 
-static void tell_idle(leati_connection *self)
-{
-    if (self->opened && self->hooks->idle)
-        self->hooks->idle(self, self->user);
-}
-
 static size_t size_of(const nng_iov *iov, unsigned count)
 {
     size_t size = 0;
@@ -43,14 +37,9 @@ static size_t size_of(const nng_iov *iov, unsigned count)
     return size;
 }
 
-// Receives at least one byte.
-int leati_connection_receive_bytes(leati_connection *self, const nng_iov *iov, unsigned count,
-                                   int64_t deadline_ns, size_t *got)
+int leati_connection_begin_receive(leati_connection *self, const nng_iov *iov, unsigned count,
+                                   int64_t deadline_ns)
 {
-    if (deadline_ns && leati_clock_ns() >= deadline_ns)
-        return NNG_ETIMEDOUT;
-    if (self->drained)
-        tell_idle(self);
     nng_aio_set_iov(self->in, count, iov);
     nng_aio_set_timeout(self->in, leati_connection_time_left(deadline_ns));
     pthread_mutex_lock(&self->in_lock);
@@ -58,12 +47,12 @@ int leati_connection_receive_bytes(leati_connection *self, const nng_iov *iov, u
     if (begun)
         nng_stream_recv(self->stream, self->in);
     pthread_mutex_unlock(&self->in_lock);
-    if (!begun)
-        return NNG_ECANCELED;
-    // An operation that has ended at once has its count already. One that ends just now may be
-    // taken for one that does not, which costs a needless call.
-    if (nng_aio_count(self->in) == 0)
-        tell_idle(self);
+    return begun ? 0 : NNG_ECANCELED;
+}
+
+int leati_connection_end_receive(leati_connection *self, const nng_iov *iov, unsigned count,
+                                 size_t *got)
+{
     nng_aio_wait(self->in);
     int error = nng_aio_result(self->in);
     if (error)
@@ -75,14 +64,29 @@ int leati_connection_receive_bytes(leati_connection *self, const nng_iov *iov, u
     return *got ? 0 : NNG_ECONNSHUT;
 }
 
-static int receive(leati_connection *self, const nng_iov *iov, unsigned count, int64_t deadline_ns,
-                   size_t *got)
+int leati_connection_receive_bytes(leati_connection *self, const nng_iov *iov, unsigned count,
+                                   int64_t deadline_ns, size_t *got)
+{
+    if (deadline_ns && leati_clock_ns() >= deadline_ns)
+        return NNG_ETIMEDOUT;
+    int error = leati_connection_begin_receive(self, iov, count, deadline_ns);
+    if (error)
+        return error;
+    // With TLS nobody steps aside.
+    if (nng_aio_count(self->in) == 0)
+        (void)leati_connection_settle(self);
+    return leati_connection_end_receive(self, iov, count, got);
+}
+
+int leati_connection_receive(leati_connection *self, const nng_iov *iov, unsigned count,
+                             int64_t deadline_ns, size_t *got)
 {
     return self->tls ? leati_connection_receive_tls(self, iov, count, deadline_ns, got)
                      : leati_connection_receive_bytes(self, iov, count, deadline_ns, got);
 }
 
-// --- the reader ----------------------------------------------------------------------------------
+// --- coming about, and being lost
+// -----------------------------------------------------------------
 
 void leati_connection_enter(leati_connection *self, leati_connection_stage stage)
 {
@@ -91,7 +95,7 @@ void leati_connection_enter(leati_connection *self, leati_connection_stage stage
     leati_connection_kick(self);
 }
 
-static leat_err dial(leati_connection *self)
+leat_err leati_connection_connect(leati_connection *self)
 {
     nng_aio_set_timeout(
         self->in, leati_connection_time_left(leati_connection_deadline(self->dial_timeout_ms)));
@@ -146,113 +150,10 @@ leat_err leati_connection_buffer(leati_connection *self, size_t needed, int64_t 
         size_t got;
         nng_iov iov = {.iov_buf = self->buffer + self->end,
                        .iov_len = sizeof self->buffer - self->end};
-        int error = receive(self, &iov, 1, deadline_ns, &got);
+        int error = leati_connection_receive(self, &iov, 1, deadline_ns, &got);
         if (error)
             return leati_connection_lost(self, error, self->end > self->begin);
         self->end += got;
     }
     return LEAT_OK;
-}
-
-// The payload: what is in the buffer already is copied, the rest goes where it belongs, and what
-// comes with it goes to the buffer. After a large payload that is only the next header, so that the
-// payload of that one can be read to its place as well; small frames are read in bulk.
-static leat_err read_payload(leati_connection *self, uint8_t *to, size_t size)
-{
-    size_t there = self->end - self->begin;
-    if (there > size)
-        there = size;
-    memcpy(to, self->buffer + self->begin, there);
-    self->begin += there;
-    size_t behind = size > LEATI_CONNECTION_BULK ? LEATI_FRAME_SIZE : sizeof self->buffer;
-    for (size_t got; there < size; there += got) {
-        nng_iov iov[] = {{.iov_buf = to + there, .iov_len = size - there},
-                         {.iov_buf = self->buffer, .iov_len = behind}};
-        int error = receive(self, iov, 2, 0, &got);
-        if (error)
-            return leati_connection_lost(self, error, true);
-        if (got > size - there) {
-            self->begin = 0;
-            self->end = got - (size - there);
-            return LEAT_OK;
-        }
-    }
-    return LEAT_OK;
-}
-
-static leat_err read_frame(leati_connection *self)
-{
-    leati_frame frame;
-    leat_err err = leati_connection_buffer(self, LEATI_FRAME_SIZE, 0);
-    if (err != LEAT_OK)
-        return err;
-    leati_frame_get(&frame, self->buffer + self->begin);
-    self->begin += LEATI_FRAME_SIZE;
-    if (frame.kind == 0)
-        return leati_connection_fail(self, LEAT_ECORRUPT, "has said hello twice");
-    if (frame.size > self->frame_max)
-        return leati_connection_fail(self, LEAT_ETOOBIG,
-                                     "has sent a frame of %u bytes; at most %u "
-                                     "are allowed",
-                                     frame.size, self->frame_max);
-    if (frame.size > 0) {
-        uint8_t *to = NULL;
-        err = self->hooks->place(self, self->user, &frame, &to);
-        if (err != LEAT_OK)
-            return leati_connection_fail(self, err,
-                                         "has sent a frame (of kind %u) that was refused: "
-                                         "%s",
-                                         frame.kind, leat_err_message(err));
-        err = read_payload(self, to, frame.size);
-        if (err != LEAT_OK)
-            return err;
-    }
-    err = self->hooks->arrived(self, self->user, &frame);
-    if (err != LEAT_OK)
-        return leati_connection_fail(self, err,
-                                     "has sent a frame (of kind %u) that was refused: %s",
-                                     frame.kind, leat_err_message(err));
-    return LEAT_OK;
-}
-
-static void read_all(leati_connection *self)
-{
-    leati_hello peer;
-    if (!self->stream && dial(self) != LEAT_OK)
-        return;
-    if (leati_connection_greet(self, &peer) != LEAT_OK || leati_connection_is_closing(self))
-        return;
-    leati_connection_greeted(self);
-    self->hooks->opened(self, self->user, &peer);
-    self->opened = true;
-    leati_connection_enter(self, LEATI_CONNECTION_OPEN);
-    while (!leati_connection_is_closing(self) && read_frame(self) == LEAT_OK)
-        continue;
-}
-
-void *leati_connection_read(void *connection)
-{
-    leati_connection *self = connection;
-    uint32_t stage;
-    // Acquire: pairs with leati_connection_begin.
-    while ((stage = atomic_load_explicit(&self->stage, memory_order_acquire)) ==
-           LEATI_CONNECTION_NEW)
-        leati_futex_wait(&self->stage, LEATI_CONNECTION_NEW);
-    if (stage == LEATI_CONNECTION_STARTED)
-        read_all(self);
-    leati_unpark(&self->reading_over);
-    leati_connection_close(self, LEAT_ECLOSED, NULL); // if nobody has yet; it wakes the writer
-    pthread_join(self->writer, NULL);
-    if (self->stream)
-        nng_stream_free(self->stream);
-    leati_tls_stream_destroy(&self->tls);
-    if (self->dialer)
-        nng_stream_dialer_free(self->dialer);
-    leati_connection_greeted(self);
-    if (self->load)
-        leati_listener_load_release(self->load);
-    // Nobody writes these once `closing` is set.
-    if (stage == LEATI_CONNECTION_STARTED)
-        self->hooks->closed(self, self->user, self->err, self->why);
-    return NULL;
 }

@@ -14,6 +14,8 @@
 #include "network/nng/exchange_impl.h"
 
 enum { MOST_CONNECTIONS = 4096, MOST_NEAR = 1024 };
+// How often a wire is looked at that is over and still has a thread away.
+static const int64_t LOOK_AGAIN_NS = 20000000;
 
 void leati_exchange_poke(leati_exchange *exchange)
 {
@@ -53,14 +55,17 @@ static leat_err accepted(void *user, leati_connection *connection,
 
 // --- the housekeeper ---
 
-// A wire that is over is destroyed without the lock: its reader may just be giving it up.
-static void reap_wires(leati_exchange *exchange)
+// A wire that is over is destroyed without the lock: its reader may just be giving it up. Returns
+// whether there is one that has to wait, as a thread of it gives a long turn to a task.
+static bool reap_wires(leati_exchange *exchange)
 {
+    bool waits = false;
     leati_wire **link = &exchange->wires;
     leati_wire *over = NULL;
     while (*link) {
         leati_wire *wire = *link;
-        if (!wire->over) {
+        if (!wire->over || (wire->connection && !leati_connection_is_left(wire->connection))) {
+            waits |= wire->over;
             link = &wire->next;
             continue;
         }
@@ -69,7 +74,7 @@ static void reap_wires(leati_exchange *exchange)
         over = wire;
     }
     if (!over)
-        return;
+        return waits;
     pthread_mutex_unlock(&exchange->lock);
     while (over) {
         leati_wire *wire = over;
@@ -78,6 +83,7 @@ static void reap_wires(leati_exchange *exchange)
         leati_wire_free(wire);
     }
     pthread_mutex_lock(&exchange->lock);
+    return waits;
 }
 
 static void reap_peers(leati_exchange *exchange)
@@ -139,13 +145,16 @@ static void *keep_house(void *arg)
     pthread_mutex_lock(&exchange->lock);
     while (!exchange->stopping || exchange->wires) {
         exchange->poked = false;
-        reap_wires(exchange);
+        bool waits = reap_wires(exchange);
         reap_peers(exchange);
         int64_t due_ns = INT64_MAX;
         if (exchange->stopping)
             close_wires(exchange);
         else
             due_ns = tend_peers(exchange);
+        int64_t look_ns = leati_clock_ns() + LOOK_AGAIN_NS;
+        if (waits && due_ns > look_ns)
+            due_ns = look_ns;
         if (!exchange->stopping || exchange->wires)
             sleep_until(exchange, due_ns);
     }

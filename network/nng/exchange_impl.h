@@ -206,10 +206,10 @@ struct leati_wire {
     leati_end *reading; // for which it reads a frame
     leati_end *held[LEATI_WIRE_HELD];
     uint32_t held_count;
-    uint32_t held_frames;   // since it has caught up
-    bool owes_send;         // somebody is to send what was made ready
-    leati_segment *segment; // being filled
-    uint8_t *trash;         // for what nobody wants any more; a segment's size
+    bool owes_send;           // somebody is to send what was made ready
+    const leati_turns *turns; // of whom it has news for; or NULL
+    leati_segment *segment;   // being filled
+    uint8_t *trash;           // for what nobody wants any more; a segment's size
     uint8_t small[LEATI_EVENT_SIZE];
 
     // Writer, from fill to sent.
@@ -252,7 +252,7 @@ struct leati_link {
     uint64_t attempt;
     uint32_t process_count, self;
     char **names, **ids, **addresses;
-    bool (*later)(void (*fn)(void *arg), void *arg);
+    const leati_turns *turns;
     void (*failed)(void *user, leat_err err, const char *text);
     void *user;
     // Of the one who claimed the failure: its list, and the process that the failure is about.
@@ -393,9 +393,9 @@ void leati_link_report(leati_link *link, leat_err err, const char *format, ...) 
 
 // --- the writer's and the reader's work ---
 
-void leati_wire_idle(leati_connection *connection, void *user);
-// The reader does what it has put off. Not under the lock.
-void leati_wire_catch_up(leati_wire *wire, leati_exchange_peer *peer);
+bool leati_wire_settle(leati_connection *connection, void *user);
+// The same at the end, when there is nothing to be sent any more. Not under the lock.
+void leati_wire_let_go(leati_wire *wire, leati_exchange_peer *peer);
 size_t leati_wire_fill(leati_connection *connection, void *user,
                        leati_part parts[LEATI_CONNECTION_PARTS]);
 void leati_wire_sent(leati_connection *connection, void *user);

@@ -63,7 +63,7 @@ leat_err leati_exchange_open(leati_transport *self, const leati_link_options *op
         .attempt = options->attempt,
         .process_count = options->process_count,
         .self = options->self,
-        .later = options->later,
+        .turns = options->turns,
         .failed = options->failed,
         .user = options->user,
         .names = copy_texts(allocator, options->names, options->process_count),
@@ -133,7 +133,8 @@ static void wake(leati_waiter *waiter)
     if (!peer)
         return;
     pthread_mutex_lock(&peer->lock);
-    if (!end->prompt && end->link->later && end->link->later(serve, peer))
+    const leati_turns *turns = end->link->turns;
+    if (!end->prompt && turns && turns->later(serve, peer))
         leati_end_ready_quietly(peer, end);
     else
         leati_end_ready(peer, end);

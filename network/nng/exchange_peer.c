@@ -407,7 +407,7 @@ static void closed(leati_connection *connection, void *user, leat_err err, const
         if (wire->segment)
             leati_segment_release(wire->segment);
         leati_wire_release_taken(wire);
-        leati_wire_catch_up(wire, peer);
+        leati_wire_let_go(wire, peer);
         pthread_mutex_lock(&peer->lock);
         if (peer->wire == wire)
             failed = detach(peer, err);
@@ -438,7 +438,7 @@ const leati_connection_hooks leati_wire_hooks = {
     .opened = opened,
     .place = leati_wire_place,
     .arrived = leati_wire_arrived,
-    .idle = leati_wire_idle,
+    .settle = leati_wire_settle,
     .fill = leati_wire_fill,
     .sent = leati_wire_sent,
     .closed = closed,

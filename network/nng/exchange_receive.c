@@ -3,7 +3,8 @@
 //
 // What follows from a frame for others, a task that has something to read or a send, is put off
 // until the reader is about to wait, or has put off enough: waking somebody for each segment takes
-// longer than reading one. An end that has something put off is held meanwhile.
+// longer than reading one. An end that has something put off is held meanwhile. Then it sends
+// itself what there is to be sent, and gives itself the turn of a task that would have to be woken.
 #include <stdio.h>
 #include <string.h>
 
@@ -93,6 +94,7 @@ static void hold(leati_wire *wire, leati_end *end)
         return;
     end->held = true;
     wire->held[wire->held_count++] = end;
+    wire->turns = end->link->turns;
 }
 
 // Under the lock.
@@ -112,38 +114,53 @@ static void let_go_of_held(leati_wire *wire, leati_exchange_peer *peer)
 
 static void tell_gates(leati_wire *wire)
 {
-    wire->held_frames = 0;
     for (uint32_t i = 0; i < wire->held_count; i++)
         leati_channel_notify(wire->held[i]->channel);
 }
 
-void leati_wire_catch_up(leati_wire *wire, leati_exchange_peer *peer)
+void leati_wire_let_go(leati_wire *wire, leati_exchange_peer *peer)
 {
     tell_gates(wire);
     pthread_mutex_lock(&peer->lock);
     let_go_of_held(wire, peer);
-    if (wire->owes_send && peer->wire == wire)
-        leati_peer_kick(peer);
     wire->owes_send = false;
     leati_peer_unlock(peer);
 }
 
-void leati_wire_idle(leati_connection *connection, void *user)
+// Tells everybody, and sends, as this thread may as well do that.
+static void tell(leati_wire *wire, leati_connection *connection, leati_exchange_peer *peer)
 {
-    leati_wire *wire = user;
-    if (wire->held_count == 0 && !wire->owes_send)
-        return;
-    // Relaxed: the reader has set it itself.
-    leati_exchange_peer *peer = atomic_load_explicit(&wire->peer, memory_order_relaxed);
     tell_gates(wire);
     pthread_mutex_lock(&peer->lock);
     let_go_of_held(wire, peer);
-    // There is nothing to be read, so this thread may as well send.
     bool sends = wire->owes_send && peer->wire == wire && leati_connection_take(connection);
     wire->owes_send = false;
     leati_peer_unlock(peer);
     if (sends)
         leati_connection_serve(connection);
+}
+
+bool leati_wire_settle(leati_connection *connection, void *user)
+{
+    leati_wire *wire = user;
+    if (wire->held_count == 0 && !wire->owes_send)
+        return true;
+    // Relaxed: the reader has set it itself.
+    leati_exchange_peer *peer = atomic_load_explicit(&wire->peer, memory_order_relaxed);
+    const leati_turns *turns = wire->turns;
+    bool visits = turns && leati_connection_may_step_aside(connection) &&
+                  turns->visit(leati_connection_hand_on, connection);
+    tell(wire, connection, peer);
+    if (!visits)
+        return true;
+    // What was told may be for tasks whose worker sleeps: then this thread gives their turns.
+    if (!turns->has_worker()) {
+        turns->leave();
+        return true;
+    }
+    leati_connection_step_aside(connection);
+    turns->leave();
+    return leati_connection_come_back(connection);
 }
 
 // --- what frames are to be ---
@@ -352,6 +369,7 @@ static void take_credit(leati_wire *wire, leati_exchange_peer *peer, const leati
     leati_channel_set_limit(slot->end->channel, (uint32_t)frame->more * LEATI_LIMIT_UNIT);
     leati_end_ready_quietly(peer, slot->end);
     wire->owes_send = true;
+    wire->turns = slot->end->link->turns;
 }
 
 // The receiver wants no more: it has closed, or has got the end of the partition.
@@ -437,7 +455,5 @@ leat_err leati_wire_arrived(leati_connection *connection, void *user, const leat
         if (what.waits)
             leati_exchange_poke(wire->exchange);
     }
-    if (++wire->held_frames == LEATI_WIRE_HELD)
-        leati_wire_catch_up(wire, peer);
     return carry_out(connection, frame, &what);
 }
