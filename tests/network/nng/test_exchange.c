@@ -455,6 +455,11 @@ static bool put_off_all(action fn, void *arg)
     return true;
 }
 
+static bool no_visit(void (*stuck)(void *arg), void *arg)
+{
+    return false;
+}
+
 static bool is_opened(share *self, bool and_ready)
 {
     leati_end *end = self->link->ends;
@@ -470,11 +475,12 @@ static bool is_opened(share *self, bool and_ready)
 Test(exchange, what_a_task_sends_goes_when_its_turn_ends_or_is_nudged)
 {
     enum { NUDGE, TURN, PROMPT, WAYS };
+    static const leati_turns turns = {.later = put_off_all, .visit = no_visit};
     for (int way = 0; way < WAYS; way++) {
         pair both;
         static flow f;
         pair_open(&both, 10000);
-        both.shares[0].link->later = put_off_all;
+        both.shares[0].link->turns = &turns;
         flow_init(&f, &both.shares[0], &both.shares[1], 0, 1000);
         f.prompt = way == PROMPT;
         flow_receive(&f, 0, 8);
