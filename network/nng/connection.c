@@ -133,8 +133,8 @@ void leati_connection_close(leati_connection *connection, leat_err err, const ch
         else
             snprintf(connection->why, sizeof connection->why, "the connection to %s was closed",
                      connection->peer);
-        // Release: pairs with the loads of both threads.
-        atomic_store_explicit(&connection->closing, true, memory_order_release);
+        // Release: pairs with the loads of all threads. More than that for who steps aside now.
+        atomic_store_explicit(&connection->closing, true, memory_order_seq_cst);
         pthread_mutex_lock(&connection->in_lock);
         nng_aio_abort(connection->in, NNG_ECANCELED);
         pthread_mutex_unlock(&connection->in_lock);
@@ -142,6 +142,8 @@ void leati_connection_close(leati_connection *connection, leat_err err, const ch
         nng_aio_abort(connection->out, NNG_ECANCELED);
         pthread_mutex_unlock(&connection->out_lock);
         leati_connection_kick(connection);
+        // Whoever is away may be so for long, and the end is not to wait for that.
+        leati_connection_hand_on(connection);
     }
     pthread_mutex_unlock(&connection->lock);
 }

@@ -132,7 +132,7 @@ void leati_connection_step_aside(leati_connection *connection);
 // over.
 bool leati_connection_come_back(leati_connection *connection);
 // Who has stepped aside does not come back soon: another thread is to read. Any thread, with locks
-// or without, as long as that one is away; otherwise it does nothing.
+// or without, as long as that one is away; otherwise it does nothing. Closing does this as well.
 void leati_connection_hand_on(void *connection);
 // After `closed`: whether destroying it takes a moment only. Otherwise a thread that has stepped
 // aside is not back yet.

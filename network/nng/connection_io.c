@@ -85,8 +85,7 @@ int leati_connection_receive(leati_connection *self, const nng_iov *iov, unsigne
                      : leati_connection_receive_bytes(self, iov, count, deadline_ns, got);
 }
 
-// --- coming about, and being lost
-// -----------------------------------------------------------------
+// --- coming about, and being lost ----------------------------------------------------------------
 
 void leati_connection_enter(leati_connection *self, leati_connection_stage stage)
 {

@@ -37,8 +37,12 @@ void leati_connection_step_aside(leati_connection *connection)
 {
     // Relaxed: it is read once the connection is over, which this thread has made possible below.
     atomic_store_explicit(&connection->away, true, memory_order_relaxed);
-    // Release: pairs with the taking of the right, here and in await_right.
-    atomic_store_explicit(&connection->right, LIES, memory_order_release);
+    // Release: pairs with the taking of the right, here and in await_right. Sequentially
+    // consistent with the loads and stores of close: either that one finds the right here, or this
+    // finds that it is closing.
+    atomic_store_explicit(&connection->right, LIES, memory_order_seq_cst);
+    if (atomic_load_explicit(&connection->closing, memory_order_seq_cst))
+        leati_connection_hand_on(connection);
 }
 
 bool leati_connection_come_back(leati_connection *connection)
@@ -56,8 +60,9 @@ void leati_connection_hand_on(void *connection)
 {
     leati_connection *self = connection;
     uint32_t seen = LIES;
-    if (atomic_compare_exchange_strong_explicit(&self->right, &seen, HANDED, memory_order_acq_rel,
-                                                memory_order_relaxed))
+    // Sequentially consistent for close alone.
+    if (atomic_compare_exchange_strong_explicit(&self->right, &seen, HANDED, memory_order_seq_cst,
+                                                memory_order_seq_cst))
         leati_futex_wake(&self->right);
 }
 
