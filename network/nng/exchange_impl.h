@@ -50,7 +50,6 @@ enum {
     LEATI_WIRE_MAX_STREAMS = 1 << 18, // each direction
     LEATI_WIRE_MAX_CREDIT = 1 << 20,  // that a sender may have
     LEATI_WIRE_SCRATCH = 8192,        // headers and small frames of one send
-    LEATI_WIRE_HELD = 8,              // frames of which the reader puts off what follows
     LEATI_WIRE_COPIED = 1024,         // chunks of at most so many bytes are copied there
     LEATI_WIRE_FLIGHTS = LEATI_WIRE_SCRATCH / LEATI_FRAME_SIZE,
     // Segments that a receiver has granted and the sender has not used, when that one has nothing
@@ -204,7 +203,7 @@ struct leati_wire {
 
     // Reader.
     leati_end *reading; // for which it reads a frame
-    leati_end *held[LEATI_WIRE_HELD];
+    leati_end *held[LEATI_CONNECTION_UNSETTLED];
     uint32_t held_count;
     bool owes_send;           // somebody is to send what was made ready
     const leati_turns *turns; // of whom it has news for; or NULL

@@ -87,7 +87,8 @@ static void release_receiver(leati_wire *wire, leati_exchange_peer *peer)
 
 // --- what is put off; reader, without the lock ---
 
-// Under the lock. There is room: an end is held for a frame, and not for more frames than that.
+// Under the lock. There is room: an end is held for a frame, and the connection does not read more
+// frames than that before it has them settled.
 static void hold(leati_wire *wire, leati_end *end)
 {
     if (end->held)
