@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connections of several dialling sides with one listener. Each side sends numbered frames of
-// random sizes whenever one of two threads releases some; at a random moment, or never, somebody
-// closes or destroys, or the listener goes. Frames must come in order and whole, all of them where
-// nobody has ended anything; hooks must come in their order, and `closed` once and last. Strangers
-// knock in between; in some rounds they are so many, and so silent, that the listener has to let
-// some go. A watchdog ends the program when a round takes too long.
+// random sizes whenever one of two threads releases some; readers step aside at random, for longer
+// or shorter, while another thread hands on what they have left; at a random moment, or never,
+// somebody closes or destroys, or the listener goes. Frames must come in order and whole, all of
+// them where nobody has ended anything; hooks must come in their order, and `closed` once and last,
+// but for the hook in which a reader is away. Strangers knock in between; in some rounds they are
+// so many, and so silent, that the listener has to let some go. A watchdog ends the program when a
+// round takes too long.
 //
 //     stress_connection [SECONDS [SEED]]
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -27,11 +30,13 @@ typedef struct end {
     _Atomic int opened, closed;
     _Atomic uint32_t arrived;
     leati_connection *_Atomic connection;
+    _Atomic uint32_t away, found, lost; // who has stepped aside: now; what coming back said
     // The writer's.
     uint32_t filled;
     uint8_t header[2][LEATI_FRAME_SIZE];
     uint8_t out[2][SIZE_MAX_];
     // The reader's.
+    uint32_t settled;
     uint8_t in[SIZE_MAX_];
 } end;
 
@@ -42,7 +47,10 @@ typedef struct round {
     end dialled[PAIRS], accepted[PAIRS + STRANGERS];
     int strangers[STRANGERS];
     uint64_t seed_of_accepted;
+    _Atomic bool calm; // nobody is to hand on any more
 } round;
+
+static uint64_t all_found, all_lost; // of all rounds
 
 // Mostly small, and the same for whoever knows the seed.
 static uint32_t size_of(uint64_t seed, uint32_t number)
@@ -92,6 +100,31 @@ static leat_err on_arrived(leati_connection *connection, void *user, const leati
     return LEAT_OK;
 }
 
+static void nap(uint32_t us)
+{
+    nanosleep(&(struct timespec){.tv_nsec = (long)us * 1000}, NULL);
+}
+
+// Steps aside two times in three, mostly for no time at all.
+static bool on_settle(leati_connection *connection, void *user)
+{
+    end *self = check_end(user);
+    uint64_t state = self->seed + ++self->settled * UINT64_C(0x9e3779b97f4a7c15);
+    if (!leati_connection_may_step_aside(connection) || next_random(&state, 3) == 0)
+        return true;
+    leati_connection_step_aside(connection);
+    if (atomic_fetch_add(&self->away, 1) != 0)
+        wrong("two are away", 0, 0);
+    for (uint32_t i = next_random(&state, 4); i > 1; i--)
+        sched_yield();
+    if (next_random(&state, 8) == 0)
+        nap(next_random(&state, 400));
+    atomic_fetch_sub(&self->away, 1);
+    bool back = leati_connection_come_back(connection);
+    atomic_fetch_add(back ? &self->found : &self->lost, 1);
+    return back;
+}
+
 // Up to two frames at a time.
 static size_t on_fill(leati_connection *connection, void *user,
                       leati_part parts[LEATI_CONNECTION_PARTS])
@@ -131,6 +164,7 @@ static void on_closed(leati_connection *connection, void *user, leat_err err, co
 static const leati_connection_hooks hooks = {.opened = on_opened,
                                              .place = on_place,
                                              .arrived = on_arrived,
+                                             .settle = on_settle,
                                              .fill = on_fill,
                                              .sent = on_sent,
                                              .closed = on_closed};
@@ -258,9 +292,21 @@ static void dial_all(round *self)
     }
 }
 
-static void nap(uint32_t us)
+// Hands on what readers have left, of one connection after the other.
+static void *hand_on(void *arg)
 {
-    nanosleep(&(struct timespec){.tv_nsec = (long)us * 1000}, NULL);
+    round *self = arg;
+    uint64_t state = self->seed_of_accepted;
+    while (!atomic_load(&self->calm)) {
+        uint32_t number = next_random(&state, self->pairs);
+        end *chosen = next_random(&state, 2) ? &self->dialled[number] : &self->accepted[number];
+        leati_connection *connection = atomic_load(&chosen->connection);
+        if (connection)
+            leati_connection_hand_on(connection);
+        if (next_random(&state, 4) == 0)
+            nap(next_random(&state, 100));
+    }
+    return NULL;
 }
 
 // Until `*counter` is there.
@@ -295,28 +341,29 @@ static void disturb(round *self, uint32_t how)
     }
 }
 
+static void close_end(end *self)
+{
+    leati_connection *connection = atomic_load(&self->connection);
+    leati_connection_destroy(&connection);
+    if (atomic_load(&self->closed) != 1 || atomic_load(&self->away) != 0)
+        wrong("not closed", atomic_load(&self->closed), atomic_load(&self->away));
+    all_found += atomic_load(&self->found);
+    all_lost += atomic_load(&self->lost);
+}
+
 static void close_round(round *self)
 {
-    for (uint32_t i = 0; i < self->pairs; i++) {
-        leati_connection *connection = atomic_load(&self->dialled[i].connection);
-        leati_connection_destroy(&connection);
-        if (atomic_load(&self->dialled[i].closed) != 1)
-            wrong("not closed", i, 0);
-    }
+    for (uint32_t i = 0; i < self->pairs; i++)
+        close_end(&self->dialled[i]);
     leati_listener_destroy(&self->listener);
-    for (uint32_t i = 0; i < self->room; i++) {
-        leati_connection *connection = atomic_load(&self->accepted[i].connection);
-        if (!connection)
-            continue;
-        leati_connection_destroy(&connection);
-        if (atomic_load(&self->accepted[i].closed) != 1)
-            wrong("not closed", i, 1);
-    }
+    for (uint32_t i = 0; i < self->room; i++)
+        if (atomic_load(&self->accepted[i].connection))
+            close_end(&self->accepted[i]);
 }
 
 static void try_round(round *self)
 {
-    pthread_t threads[PAIRS][4], crowd;
+    pthread_t threads[PAIRS][4], crowd, hander;
     uint32_t how = below(6);
     bool crowded = how == 5;
     if (how == 4)
@@ -329,6 +376,7 @@ static void try_round(round *self)
         knock(leati_listener_address(self->listener), 0);
     // A stranger takes the place of somebody who dials; where all must arrive none comes first.
     dial_all(self);
+    begin(&hander, hand_on, self);
     if (how == 0)
         await(&self->come, pairs);
     for (uint32_t i = 0; i < pairs; i++)
@@ -344,6 +392,8 @@ static void try_round(round *self)
     }
     if (crowded)
         pthread_join(crowd, NULL);
+    atomic_store(&self->calm, true);
+    pthread_join(hander, NULL);
     close_round(self);
     for (int i = 0; i < STRANGERS && crowded; i++)
         if (self->strangers[i] >= 0)
@@ -364,6 +414,7 @@ int main(int argc, char **argv)
         feed_watchdog();
         try_round(&state);
     }
-    printf("%d rounds\n", rounds);
+    printf("%d rounds; of readers that stepped aside %" PRIu64 " read on and %" PRIu64 " did not\n",
+           rounds, all_found, all_lost);
     return 0;
 }
