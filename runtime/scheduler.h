@@ -108,7 +108,8 @@ void leati_turn_catch_up(void);
 //
 // `stuck(arg)` is called, perhaps several times, by any thread, when a turn waits or takes too long
 // (about 5 to 10 ms), so that the guest does not come back soon: without locks of the guest, but
-// perhaps with those of the scheduler; it does not wait. False: not now, as turns have lasted long.
+// perhaps with those of the scheduler; it does not wait. Not after `end`. False: not now, as turns
+// have lasted long, or the thread is in a turn; then there is no `end`.
 bool leati_visit_begin(void (*stuck)(void *arg), void *arg);
 // Whether there is anything for `end` to do that may last.
 bool leati_visit_has_worker(void);

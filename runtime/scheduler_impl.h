@@ -42,7 +42,7 @@ struct leati_worker {
     bool closing;  // an own worker: its thread is to leave
     // Written under the lock, read by anyone as a hint.
     _Atomic uint32_t length;
-    // The monitor's own: the turn it saw last, and since when.
+    // The monitor's, under the lock: the turn it saw last, and since when.
     leati_thread *seen_holder;
     uint32_t seen_turn;
     int64_t seen_ns;
@@ -71,7 +71,7 @@ struct leati_thread {
     leati_worker *lent;
     leati_thread *lent_to;
     // Of a guest (visit.c): the parked thread whose worker it has, under the worker's lock; and
-    // what to call, once, when it does not come back soon. Set before it has a worker.
+    // what to call when it does not come back soon, which is written while it has no worker.
     leati_thread *host;
     void (*stuck)(void *arg);
     void *stuck_arg;
@@ -138,7 +138,7 @@ bool leati_guest_invite_locked(leati_worker *worker);
 leati_thread *leati_thread_heir_locked(leati_thread *thread);
 // A guest has taken its worker back from there. False: it is no guest.
 bool leati_guest_keep_host_locked(leati_thread *thread, leati_thread *holder);
-// A guest does not come back soon. Nothing for other threads, and for the second time.
+// A guest, which holds its worker, does not come back soon. Nothing for other threads.
 void leati_guest_is_stuck(leati_thread *thread);
 // A worker has fallen asleep without a last look at the others' queues.
 void leati_worker_rouse_for_backlog(leati_worker *worker);

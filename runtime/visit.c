@@ -31,6 +31,9 @@ static _Thread_local guest self;
 
 bool leati_visit_begin(void (*stuck)(void *arg), void *arg)
 {
+    // A thread of a scheduler, or a guest that has begun already, gives turns as it is.
+    if (leati_thread_self())
+        return false;
     if (self.rest > 0) {
         self.rest--;
         return false;
@@ -88,10 +91,13 @@ void leati_guest_is_stuck(leati_thread *t)
         t->stuck(t->stuck_arg);
 }
 
-// The worker goes back to its host. False: the guest has lost it.
-static bool hand_back(leati_thread *t, leati_worker *w)
+// The worker goes back to its host, unless the guest has lost it.
+static void hand_back(leati_thread *t, leati_worker *w)
 {
     pthread_mutex_lock(&w->lock);
+    // The guest's thread may end, and another one have its address and begin its turns anew.
+    if (w->seen_holder == t)
+        w->seen_holder = NULL;
     bool mine = w->holder == t;
     leati_thread *host = mine ? t->host : NULL;
     bool busy = mine && w->head;
@@ -110,7 +116,6 @@ static bool hand_back(leati_thread *t, leati_worker *w)
         leati_thread_rouse(host);
     else if (mine)
         leati_worker_rouse_for_backlog(w);
-    return mine;
 }
 
 static void give_turns(leati_thread *t, leati_worker *w)
@@ -149,7 +154,7 @@ void leati_visit_end(void)
         leati_scheduler *s = w->scheduler;
         self.since_ns = leati_clock_ns();
         give_turns(t, w);
-        (void)hand_back(t, w);
+        hand_back(t, w);
         note_time();
         // Release: nothing of the scheduler is touched after it, but that the word is woken.
         if (atomic_fetch_sub_explicit(&s->guests, 1, memory_order_acq_rel) == 1)
