@@ -2,10 +2,11 @@
 // Runnables that pass tokens to each other. A turn takes the tokens that are there, passes each on
 // to a random runnable and wakes it; now and then it waits in the middle for a permit that another
 // thread gives, lends its worker and takes it back, or blocks without saying so until the monitor
-// takes the worker away. Some runnables have a worker of their own. Every pass is counted, no
-// runnable may be in two turns at once, and what only turns touch is not atomic, so that
-// ThreadSanitizer sees whether turns are ordered. A lost wake-up stops the tokens, which the
-// watchdog reports.
+// takes the worker away. Some runnables have a worker of their own. In some games there are guests,
+// which wake runnables and give their turns, up to the moment when the scheduler is destroyed.
+// Every pass is counted, no runnable may be in two turns at once, and what only turns touch is not
+// atomic, so that ThreadSanitizer sees whether turns are ordered. A lost wake-up stops the tokens,
+// which the watchdog reports.
 //
 //     stress_scheduler [SECONDS [SEED]]
 #include <inttypes.h>
@@ -18,6 +19,7 @@
 #include "runtime/scheduler.h"
 
 #define MAX_ACTORS    24
+#define MAX_GUESTS    4
 #define STALL_SECONDS 30
 
 static _Atomic uint64_t progress, seed_now;
@@ -45,6 +47,13 @@ typedef struct actor {
     _Atomic int wants, permits;
 } actor;
 
+typedef struct guest {
+    game *of;
+    pthread_t thread;
+    uint64_t random;
+    _Atomic bool visiting; // between begin and end
+} guest;
+
 struct game {
     leati_scheduler *scheduler;
     actor actors[MAX_ACTORS];
@@ -55,6 +64,10 @@ struct game {
     _Atomic bool over, stopping;
     _Atomic uint32_t ended;
     _Atomic uint64_t waits, cancelled;
+    guest guests[MAX_GUESTS];
+    uint32_t guest_count;
+    _Atomic uint32_t wakers; // guests that may be waking runnables just now
+    _Atomic uint64_t visits, stuck;
 };
 
 static uint64_t next_random(uint64_t *state)
@@ -189,6 +202,59 @@ static void actor_ended(leati_runnable *run)
     atomic_fetch_add(&a->of->ended, 1);
 }
 
+// --- guests ---
+
+static void guest_stuck(void *arg)
+{
+    guest *v = arg;
+    CHECK(atomic_load(&v->visiting));
+    atomic_fetch_add(&v->of->stuck, 1);
+}
+
+// False: all have ended, and nobody is woken any more.
+static bool wake_some(guest *v)
+{
+    game *g = v->of;
+    atomic_fetch_add(&g->wakers, 1);
+    bool goes_on = atomic_load(&g->ended) < g->count;
+    for (uint32_t i = 0, n = goes_on ? 1 + below(&v->random, 3) : 0; i < n; i++)
+        leati_runnable_wake(&g->actors[below(&v->random, g->count)].run);
+    atomic_fetch_sub(&g->wakers, 1);
+    return goes_on;
+}
+
+static void *visit(void *arg)
+{
+    guest *v = arg;
+    bool goes_on = true;
+    while (goes_on) {
+        // Before the first call for it.
+        atomic_store(&v->visiting, true);
+        bool begun = leati_visit_begin(guest_stuck, v);
+        goes_on = wake_some(v);
+        if (begun) {
+            if (leati_visit_has_worker())
+                atomic_fetch_add(&v->of->visits, 1);
+            leati_visit_end();
+        }
+        atomic_store(&v->visiting, false);
+        if (below(&v->random, 4) == 0)
+            usleep(below(&v->random, 200));
+    }
+    return NULL;
+}
+
+static void invite_guests(game *g, uint64_t *random)
+{
+    g->guest_count = below(random, 2) ? 1 + below(random, MAX_GUESTS) : 0;
+    for (uint32_t i = 0; i < g->guest_count; i++) {
+        guest *v = &g->guests[i];
+        v->of = g;
+        v->random = next_random(random) | 1;
+        CHECK(pthread_create(&v->thread, NULL, visit, v) == 0);
+    }
+}
+
 // --- a game ---
 
 static void set_up(game *g, uint64_t seed, uint64_t *random)
@@ -226,10 +292,19 @@ static void check_and_tear_down(game *g, uint64_t passes, bool stopped)
     }
     CHECK(stopped ? passed <= passes : passed == passes);
     CHECK(g->ended == g->count);
+    // Guests may still be on their way out, but have woken whom they wanted to.
+    while (atomic_load(&g->wakers) > 0)
+        leati_pause();
     leati_scheduler_destroy(&g->scheduler);
+    for (uint32_t i = 0; i < g->guest_count; i++)
+        pthread_join(g->guests[i].thread, NULL);
 }
 
-static void play(uint64_t seed, uint64_t *waits)
+typedef struct totals {
+    uint64_t waits, visits, stuck;
+} totals;
+
+static void play(uint64_t seed, totals *all)
 {
     // In static memory, since a late waker may still wake a futex in it after the game.
     static game g;
@@ -240,6 +315,7 @@ static void play(uint64_t seed, uint64_t *waits)
     CHECK(pthread_create(&giver, NULL, give_permits, &g) == 0);
     wake_all(&g);
     bool stops = below(&random, 5) == 0;
+    invite_guests(&g, &random);
     if (stops) {
         usleep(below(&random, 3000));
         atomic_store(&g.stopping, true);
@@ -247,8 +323,10 @@ static void play(uint64_t seed, uint64_t *waits)
     }
     // The giver leaves when all have ended.
     pthread_join(giver, NULL);
-    *waits += g.waits;
     check_and_tear_down(&g, passes, stops);
+    all->waits += g.waits;
+    all->visits += g.visits;
+    all->stuck += g.stuck;
 }
 
 static void *watchdog(void *arg)
@@ -269,17 +347,19 @@ static void *watchdog(void *arg)
 int main(int argc, char **argv)
 {
     double seconds = argc > 1 ? strtod(argv[1], NULL) : 5;
-    uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1, seed = first, waits = 0;
+    uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1, seed = first;
+    totals all = {0};
     int64_t until = leati_clock_ns() + (int64_t)(seconds * 1e9);
     pthread_t dog;
     if (pthread_create(&dog, NULL, watchdog, NULL))
         return 1;
     for (; leati_clock_ns() < until || seed == first; seed++) {
         atomic_store(&seed_now, seed);
-        play(seed, &waits);
+        play(seed, &all);
     }
     printf("%" PRIu64 " games from seed %" PRIu64 ", %" PRIu64 " tokens passed, %" PRIu64
-           " waits in the middle of a turn\n",
-           seed - first, first, atomic_load(&progress), waits);
+           " waits in the middle of a turn, %" PRIu64 " visits, which were stuck %" PRIu64
+           " times\n",
+           seed - first, first, atomic_load(&progress), all.waits, all.visits, all.stuck);
     return 0;
 }
