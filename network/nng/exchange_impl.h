@@ -9,11 +9,12 @@
 //
 // Threading. A wire's *writer* is the consumer of the channels that are sent over it, and the owner
 // of the pools of those that come in: the thread that has the connection's baton, be it a task's at
-// the end of its turn, the reader, or the connection's own. The reader thread is the producer of
-// the channels that come in. Both hold the peer's lock only to look up and to note things, never
-// while they are inside a channel, a gate or a pool: these may wake ends, which takes the lock. An
-// end that a thread works on outside the lock is pinned (`writing`, `reading`); who wants to be rid
-// of it waits for that. The housekeeper dials, watches times and destroys wires.
+// the end of its turn, the reader, or the connection's own. The reader, of the connection's two
+// threads for it the one that has the right to read, is the producer of the channels that come in.
+// Writer and reader hold the peer's lock only to look up and to note things, never while they are
+// inside a channel, a gate or a pool: these may wake ends, which takes the lock. An end that a
+// thread works on outside the lock is pinned (`writing`, `reading`); who wants to be rid of it
+// waits for that. The housekeeper dials, watches times and destroys wires.
 //
 // Locks: the exchange's, a peer's, a link's; only the last is taken under another one, a peer's.
 #ifndef LEATI_NETWORK_NNG_EXCHANGE_IMPL_H
