@@ -6,7 +6,9 @@
 // over each time. It ends with its second mail, which may come while it waits.
 //
 // What wakes runnable 1 comes from outside or, with SELF, from runnable 0, which then wakes runnable
-// 2 as well, gets no second mail and does not block. With CANCEL the wait may also be ended from outside.
+// 2 as well, gets no second mail and does not block. With CANCEL the wait may also be ended from
+// outside. With guests the first one wakes runnable 0; a second one wakes runnable 2, and
+// the monitor is left out.
 #ifdef SELF
 #define MAILS 1
 #else
@@ -20,7 +22,9 @@
 #define NS 2
 #endif
 #define NR 3
+#if !defined(NG) || NG < 2
 #define WITH_MONITOR
+#endif
 #define TASK_LOCALS bit gone_on; byte mail;
 
 byte mails[NR], taken;
@@ -78,16 +82,30 @@ inline turn(q)
     mail = 0
 }
 
+#if NG
+inline guest_wakes(g)
+{
+    if
+    :: g == 0 -> post(0)
+    :: else -> post(2)
+    fi
+}
+#endif
+
 #include "threads.pml"
 
 init
 {
-    byte me = NT, i;
+    byte me = OUTSIDE, i;
     LOCALS
+#if NG
+    create_scheduler();
+#else
     atomic {
         create_scheduler();
         post(0)
     }
+#endif
 #ifndef SELF
     post(1);
     post(0);

@@ -50,7 +50,7 @@ inline wake(q)
 // One turn of a runnable that was taken from a queue. `turn(q)` sets `result`.
 inline run_turn(q)
 {
-    // C: give_turn
+    // C: leati_thread_give_turn
 #ifdef LOOK_BEFORE_CLEAR
     d_step { assert(runner[q] == NONE && in_queues[q] == 0); runner[q] = me; }
     turn(q);

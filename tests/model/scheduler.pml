@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers, their queues and sleep, spares and lending, the monitor, the end of the scheduler.
+// Workers, their queues and sleep, spares and lending, guests, the monitor, the end of the scheduler.
 //
 // A critical section is one step where it has one effect that is seen without the lock; where it
 // has two (the push and the count of sleepers) the lock is held from one step to the next.
 //
 // Whoever includes this defines NW (workers), NT (threads that exist at most), NS (threads that
-// exist from the start; the first NW hold the workers), NR and, before threads.pml, turn(q).
+// exist from the start; the first NW hold the workers), NR and, before threads.pml, turn(q). With NG
+// (guests) also guest_wakes(g). Their numbers follow those of the threads.
 #define WITH_SCHEDULER
 #include "runnable.pml"
+#ifndef NG
+#define NG 0
+#endif
+#define OUTSIDE (NT + NG)
 
 byte home[NR];
 chan queue[NW] = [NR] of { byte };
@@ -15,18 +20,24 @@ bit locked[NW], sleeping[NW];
 byte holder[NW];
 byte sleepers;
 bit stopping;
-byte worker_of[NT] = NONE;
+byte worker_of[OUTSIDE] = NONE;
 bit permit[NT], spare[NT];
 bit started[NT], ended[NT], freed[NT], unneeded;
 #ifdef WITH_MONITOR
-bit turning[NT];
+bit turning[OUTSIDE];
 bit monitor_idle, monitor_permit, monitor_ended;
 #define TURNING(x) turning[me] = x;
 #else
 #define TURNING(x)
 #endif
 
-// `me` is NT for what is none of the scheduler's threads.
+#if NG
+byte host[NG] = NONE;
+bit visiting[NG];
+byte guests, past_waking;
+#endif
+
+// `me` is OUTSIDE for what is neither one of the scheduler's threads nor a guest.
 #define SCHEDULER_LOCALS \
     byte w, ew, et, elength, ei, sv, lw, sp, count, lent, lent_to; bit by_holder, mine, needed;
 
@@ -43,7 +54,7 @@ inline assert_one_holder(x)
     count = 0;
     ei = 0;
     do
-    :: ei == NT -> break
+    :: ei == OUTSIDE -> break
     :: else ->
         if
         :: worker_of[ei] == x -> count++
@@ -113,6 +124,29 @@ inline rouse_locked(x)
 
 // --- queues
 
+#if NG
+// Under the lock.
+inline invite(x)
+{
+    // C: leati_guest_invite_locked
+    if
+    :: me >= NT && me < OUTSIDE && sleeping[x] ->
+        if
+        :: visiting[me - NT] && worker_of[me] == NONE ->
+            assert(host[me - NT] == NONE);
+            host[me - NT] = holder[x];
+            worker_of[holder[x]] = NONE;
+            worker_of[me] = x;
+            holder[x] = me;
+            guests++;
+            assert_one_holder(x)
+        :: else
+        fi
+    :: else
+    fi
+}
+#endif
+
 inline rouse_another(x)
 {
     // C: rouse_another
@@ -150,11 +184,17 @@ inline enqueue(q)
         }
     }
     d_step {
+#if NG
+        invite(ew);
+#endif
         rouse_locked(ew);
         locked[ew] = 0;
     }
     if
-    :: et != NONE -> thread_rouse(et)
+#if NG
+    :: et == me -> rouse_monitor()
+#endif
+    :: et != NONE && et != me -> thread_rouse(et)
 #ifndef NO_ROUSE_ANOTHER
     :: et == NONE && (!by_holder || elength > 1) ->
         if
@@ -170,7 +210,7 @@ inline enqueue(q)
 // that it has gone is the same as to look later, so both are one step.
 inline take(x)
 {
-    // C: take
+    // C: leati_worker_take
     // C: pop_locked
     atomic {
         len(queue[x]) == 0 || !locked[x] ->
@@ -322,6 +362,54 @@ inline create_thread(x)
     od
 }
 
+// Under the lock of the worker of thread t, which another one is to serve. Sets `sp`.
+inline heir(t)
+{
+    // C: leati_thread_heir_locked
+#if NG
+    sp = NONE;
+    if
+    :: t >= NT -> sp = host[t - NT]; host[t - NT] = NONE
+    :: else
+    fi;
+    if
+    :: sp == NONE -> take_spare()
+    :: else
+    fi
+#else
+    take_spare()
+#endif
+}
+
+// Worker x has been put to sleep by another thread than its holder.
+inline rouse_for_backlog(x)
+{
+    // C: leati_worker_rouse_for_backlog
+    anyone_has_work();
+    if
+    :: ok ->
+        atomic {
+            !locked[x] ->
+            d_step { rouse_locked(x); }
+        }
+        if
+        :: et != NONE -> thread_rouse(et)
+        :: else
+        fi
+    :: else
+    fi
+}
+
+// Under the lock.
+inline put_to_sleep(x)
+{
+    assert(!sleeping[x]);
+    sleeping[x] = 1;
+#ifndef NO_SLEEPERS_ANNOUNCE
+    sleepers++
+#endif
+}
+
 inline lend()
 {
     // C: leati_scheduler_lend
@@ -330,16 +418,20 @@ inline lend()
     if
     :: lw == NONE
     :: else ->
-        d_step { take_spare(); }
         atomic {
             !locked[lw] ->
             d_step {
                 needed = 0;
+                sp = NONE;
 #ifdef NO_HOLDER_CHECK_LEND
                 mine = 1;
 #else
                 mine = holder[lw] == me;
 #endif
+                if
+                :: mine -> heir(me)
+                :: else
+                fi;
                 if
                 :: mine && sp != NONE ->
                     // C: lend_to_spare_locked
@@ -351,12 +443,7 @@ inline lend()
                     assert_one_holder(lw);
                     if
                     :: len(queue[lw]) > 0 -> needed = 1
-                    :: else ->
-                        assert(!sleeping[lw]);
-                        sleeping[lw] = 1;
-#ifndef NO_SLEEPERS_ANNOUNCE
-                        sleepers++
-#endif
+                    :: else -> put_to_sleep(lw)
                     fi
                 :: mine && sp == NONE ->
                     // C: lend_to_new_thread_locked
@@ -372,24 +459,12 @@ inline lend()
         }
         if
         :: sp == NONE
-        :: sp != NONE && !mine -> add_spare(sp)
-        :: sp != NONE && mine && needed -> thread_rouse(sp)
+        :: sp != NONE && needed -> thread_rouse(sp)
         :: else ->
-            // C: rouse_for_backlog
-#ifndef NO_RECHECK_LEND
-            anyone_has_work();
-            if
-            :: ok ->
-                atomic {
-                    !locked[lw] ->
-                    d_step { rouse_locked(lw); }
-                }
-                if
-                :: et != NONE -> thread_rouse(et)
-                :: else
-                fi
-            :: else
-            fi
+#ifdef NO_RECHECK_LEND
+            skip
+#else
+            rouse_for_backlog(lw)
 #endif
         fi
     fi
@@ -420,7 +495,16 @@ inline take_back()
                     worker_of[lent_to] = NONE;
                     holder[lent] = me;
                     worker_of[me] = lent;
-                    assert_one_holder(lent)
+                    assert_one_holder(lent);
+#if NG && !defined(HOST_AS_SPARE)
+                    // C: leati_guest_keep_host_locked
+                    if
+                    :: me >= NT -> host[me - NT] = lent_to
+                    :: else -> add_spare(lent_to)
+                    fi
+#else
+                    add_spare(lent_to)
+#endif
                 :: else
                 fi;
                 lent = NONE;
@@ -428,11 +512,53 @@ inline take_back()
         }
         if
         :: mine ->
-            add_spare(lent_to);
-#ifndef NO_MONITOR_ROUSE_TAKE_BACK
+#ifdef NO_MONITOR_ROUSE_TAKE_BACK
+            skip
+#else
             rouse_monitor()
 #endif
         :: else
         fi
     fi
 }
+
+#if NG
+inline hand_back()
+{
+    // C: hand_back
+    atomic {
+        !locked[w] ->
+        d_step {
+            // Else the worker has been freed.
+            assert(!unneeded);
+            needed = 0;
+            mine = holder[w] == me;
+            if
+            :: mine ->
+                sp = host[me - NT];
+                host[me - NT] = NONE;
+                assert(sp != NONE && worker_of[sp] == NONE && !spare[sp]);
+                worker_of[me] = NONE;
+                worker_of[sp] = w;
+                holder[w] = sp;
+                assert_one_holder(w);
+                if
+                :: len(queue[w]) > 0 -> needed = 1
+                :: else -> put_to_sleep(w)
+                fi
+            :: else -> assert(worker_of[me] == NONE && host[me - NT] == NONE)
+            fi
+        }
+    }
+    if
+    :: mine && needed -> thread_rouse(sp)
+    :: mine && !needed ->
+#ifdef NO_RECHECK_HAND_BACK
+        skip
+#else
+        rouse_for_backlog(w)
+#endif
+    :: else
+    fi
+}
+#endif

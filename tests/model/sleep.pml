@@ -51,7 +51,7 @@ inline turn(q)
 
 init
 {
-    byte me = NT, i;
+    byte me = OUTSIDE, i;
     LOCALS
     create_scheduler();
     post(2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes of the scheduler: threads, the monitor, and who creates and destroys it all. To be
+// The processes of the scheduler: threads, guests, the monitor, and who creates and destroys it all. To be
 // included behind scheduler.pml and the definition of turn(q).
 
 proctype thread(byte me)
@@ -38,9 +38,56 @@ gone:
     ended[me] = 1
 }
 
+#if NG
+// Four turns at most in the code, and time may be up after any of them.
+proctype guest(byte me)
+{
+    byte turns;
+    LOCALS
+    // C: leati_visit_begin
+    visiting[me - NT] = 1;
+    guest_wakes(me - NT);
+    past_waking++;
+    // C: leati_visit_end
+    d_step { visiting[me - NT] = 0; w = worker_of[me]; forget(); }
+    if
+    :: w == NONE
+    :: else ->
+        // C: give_turns
+        do
+        :: turns == 2 -> break
+        :: turns < 2 && turns > 0 -> break
+        :: turns < 2 ->
+            take(w);
+            if
+            :: r == NONE -> break
+            :: else ->
+                TURNING(1)
+                run_turn(r);
+                TURNING(0)
+                turns++;
+                forget();
+                if
+                :: worker_of[me] != w -> break
+                :: else
+                fi
+            fi
+        od;
+        hand_back();
+        guests--
+    fi
+}
+#endif
+
+#if NG
+#define A_HOST_IS_LEFT(x) (holder[x] >= NT)
+#else
+#define A_HOST_IS_LEFT(x) false
+#endif
 #define A_THREAD_IS_LEFT (!started[NT - 1] || spare[0] || spare[NT - 1] || spare[NT - 2])
 #define MAY_TAKE_AWAY(x) \
-    (!locked[x] && !sleeping[x] && turning[holder[x]] && len(queue[x]) > 0 && A_THREAD_IS_LEFT)
+    (!locked[x] && !sleeping[x] && turning[holder[x]] && len(queue[x]) > 0 && \
+    (A_HOST_IS_LEFT(x) || A_THREAD_IS_LEFT))
 
 #ifdef WITH_MONITOR
 // The time that a turn took is left open: it may have been too long whenever there is a turn. Ticks
@@ -52,7 +99,7 @@ inline take_away(x)
         // C: take_away_locked
         lw = holder[x];
         needed = 0;
-        take_spare();
+        heir(lw);
         if
         :: sp != NONE ->
             needed = 1;
@@ -77,7 +124,7 @@ inline take_away(x)
 
 proctype monitor()
 {
-    byte me = NT, mi;
+    byte me = OUTSIDE, mi;
     LOCALS
     // C: leati_monitor_main
     do
@@ -142,6 +189,13 @@ inline create_scheduler()
         :: i == NT -> break
         :: else -> run thread(i); i++
         od;
+#if NG
+        i = 0;
+        do
+        :: i == NG -> break
+        :: else -> run guest(NT + i); i++
+        od;
+#endif
 #ifdef WITH_MONITOR
         run monitor()
 #endif
@@ -155,6 +209,13 @@ inline destroy_scheduler()
     // C: leat_job_wait
     live == 0;
     // C: leati_scheduler_destroy
+#if NG
+    // Whoever wakes tasks is past that.
+    past_waking == NG;
+#ifndef NO_WAIT_FOR_GUESTS
+    guests == 0;
+#endif
+#endif
     stopping = 1;
 #ifdef WITH_MONITOR
     monitor_permit = 1;
