@@ -23,7 +23,7 @@ static leat_err element_turns(leat_operator *op, const void *record, leat_out *o
     leati_writer *writer = writer_of(op);
     uint32_t index = writer->next;
     writer->next = index + 1 < writer->count ? index + 1 : 0;
-    return leati_writer_write(writer, &writer->lanes[index], record);
+    return leati_writer_write_spread(writer, &writer->lanes[index], record);
 }
 
 // xorshift64: cheap, and even enough to spread records.
@@ -46,14 +46,14 @@ static uint32_t random_channel(leati_writer *writer)
 static leat_err element_shuffle(leat_operator *op, const void *record, leat_out *out)
 {
     leati_writer *writer = writer_of(op);
-    return leati_writer_write(writer, &writer->lanes[random_channel(writer)], record);
+    return leati_writer_write_spread(writer, &writer->lanes[random_channel(writer)], record);
 }
 
 __attribute__((always_inline)) static inline leat_err
 write_by_hash(leati_writer *writer, uint64_t hash, const void *record)
 {
     uint32_t group = leat_key_group(hash, writer->max_parallelism);
-    return leati_writer_write(writer, &writer->lanes[writer->route[group]], record);
+    return leati_writer_write_spread(writer, &writer->lanes[writer->route[group]], record);
 }
 
 // The user's function chooses.
@@ -66,7 +66,7 @@ static leat_err element_custom(leat_operator *op, const void *record, leat_out *
         return options->failed(options->ctx, LEAT_EUSER,
                                "the partitioner chose subtask %" PRId64 " of %u", channel,
                                writer->count);
-    return leati_writer_write(writer, &writer->lanes[channel], record);
+    return leati_writer_write_spread(writer, &writer->lanes[channel], record);
 }
 
 // A key of one 64-bit integer.

@@ -14,6 +14,8 @@
 #define LEATI_LANE_MINIMUM 16
 // With less room than a header and one byte a segment is full.
 #define LEATI_LANE_FULL (LEATI_ELEMENT_HEADER + 1)
+// In so many places the processor follows by itself where bytes are written in a row.
+#define LEATI_LANES_FOLLOWED 16
 
 // Two to a cache line would be enough room, but everything a record touches is then in one.
 typedef struct leati_lane {
@@ -103,6 +105,24 @@ leati_writer_write(leati_writer *writer, leati_lane *lane, const void *record)
     lane->records++;
     leati_writer_publish(writer, lane, end);
     return LEAT_OK;
+}
+
+// For partitioners that send one record here and the next one there. With many lanes each record
+// would begin with waiting for a line of its segment. So the lines are asked for that the lane's
+// next record will be written to, about as many as this one took: with 40 lanes and records of 100
+// bytes that is worth an eighth of the whole.
+__attribute__((always_inline)) static inline leat_err
+leati_writer_write_spread(leati_writer *writer, leati_lane *lane, const void *record)
+{
+    const uint8_t *before = lane->at;
+    leat_err err = leati_writer_write(writer, lane, record);
+    const uint8_t *at = lane->at;
+    if (writer->lane_count > LEATI_LANES_FOLLOWED && at) {
+        __builtin_prefetch(at + LEATI_CACHE_LINE, 1);
+        if (at - before > LEATI_CACHE_LINE)
+            __builtin_prefetch(at + 2 * LEATI_CACHE_LINE, 1);
+    }
+    return err;
 }
 
 #endif

@@ -317,9 +317,9 @@ void leati_end_remove(leati_exchange_peer *peer, leati_end *end, int list);
 void leati_end_ready(leati_exchange_peer *peer, leati_end *end);
 // Only puts it there: the caller sees to it that somebody looks.
 void leati_end_ready_quietly(leati_exchange_peer *peer, leati_end *end);
-// The same for what can wait until there are some of them, as many as a wire of so many channels
-// makes it worth to wait for, or until something cannot wait.
-void leati_end_ready_soon(leati_exchange_peer *peer, leati_end *end);
+// The same for what can wait until something cannot wait. True: there are some of them by now, as
+// many as a wire of so many channels makes it worth to wait for.
+bool leati_end_ready_soon(leati_exchange_peer *peer, leati_end *end);
 
 // --- peers (exchange_peer.c) ---
 
@@ -332,7 +332,8 @@ void leati_exchange_free_peer(leati_exchange_peer *peer);
 leati_wire *leati_wire_create(leati_exchange *exchange, leati_exchange_peer *dialed);
 void leati_wire_free(leati_wire *wire);
 extern const leati_connection_hooks leati_wire_hooks;
-// The receiver has opened the channel as that stream, which is pending. Under the peer's lock.
+// The receiver has opened the channel as that stream, which is pending. Under the peer's lock; the
+// caller sees to it that somebody looks.
 void leati_sender_opened(leati_exchange_peer *peer, leati_end *end, uint32_t stream);
 // Registers an end with its peer, which has been found, and binds it if there is a wire.
 void leati_exchange_register(leati_exchange_peer *peer, leati_end *end);

@@ -87,14 +87,13 @@ void leati_end_ready(leati_exchange_peer *peer, leati_end *end)
     leati_peer_kick(peer);
 }
 
-void leati_end_ready_soon(leati_exchange_peer *peer, leati_end *end)
+bool leati_end_ready_soon(leati_exchange_peer *peer, leati_end *end)
 {
     if (end->state != LEATI_END_BOUND || end->closing)
-        return;
+        return false;
     leati_end_append(peer, end, LEATI_LIST_READY);
     uint32_t most = peer->wire->inward_count / LEATI_SOON_SHARE;
-    if (++peer->soon >= (most < LEATI_SOON_MOST ? most : LEATI_SOON_MOST))
-        leati_peer_kick(peer);
+    return ++peer->soon >= (most < LEATI_SOON_MOST ? most : LEATI_SOON_MOST);
 }
 
 // --- peers ---
@@ -178,7 +177,7 @@ void leati_sender_opened(leati_exchange_peer *peer, leati_end *end, uint32_t str
     // Relaxed: the writer looks at the end under the lock first; the time is for people.
     atomic_store_explicit(&end->credit, peer->wire->outward[stream].credit, memory_order_relaxed);
     atomic_store_explicit(&end->starved_since, 0, memory_order_relaxed);
-    leati_end_ready(peer, end);
+    leati_end_ready_quietly(peer, end);
 }
 
 // The end can use the peer's wire.
@@ -190,10 +189,12 @@ static void bind(leati_exchange_peer *peer, leati_end *end)
         return;
     }
     uint32_t stream = leati_outward_find(peer->wire, end->link->attempt, end->number);
-    if (stream == LEATI_NO_STREAM)
+    if (stream == LEATI_NO_STREAM) {
         leati_end_append(peer, end, LEATI_LIST_UNOPENED);
-    else
-        leati_sender_opened(peer, end, stream);
+        return;
+    }
+    leati_sender_opened(peer, end, stream);
+    leati_peer_kick(peer);
 }
 
 // Until when the peer has to be there.

@@ -250,8 +250,7 @@ static void take_data(leati_wire *wire, leati_exchange_peer *peer, const leati_f
     // After the segment is in the ring: what is granted next counts either the one or the other.
     leati_grant_need need = leati_receiver_used(end, frame->more, frame->size > segment->size / 2);
     if (need != LEATI_GRANT_ENOUGH)
-        leati_end_ready_soon(peer, end);
-    wire->owes_send |= need == LEATI_GRANT_NOW;
+        wire->owes_send |= leati_end_ready_soon(peer, end) || need == LEATI_GRANT_NOW;
     release_receiver(wire, peer);
     leati_peer_unlock(peer);
 }
@@ -295,7 +294,8 @@ static void take_event(leati_wire *wire, leati_exchange_peer *peer, const leati_
     pthread_mutex_lock(&peer->lock);
     if (event.tag == LEATI_TAG_END_OF_PARTITION) {
         end->finished = true;
-        leati_end_ready(peer, end); // what was granted can go home
+        leati_end_ready_quietly(peer, end); // what was granted can go home
+        wire->owes_send = true;
     }
     release_receiver(wire, peer);
     leati_peer_unlock(peer);
@@ -324,6 +324,7 @@ static void take_open(leati_wire *wire, leati_exchange_peer *peer, const leati_f
     }
     leati_end_remove(peer, end, LEATI_LIST_UNOPENED);
     leati_sender_opened(peer, end, frame->channel);
+    wire->owes_send = true;
 }
 
 // What the receiver has of what was sent. False when it cannot.
@@ -382,7 +383,7 @@ static void take_close(leati_wire *wire, leati_exchange_peer *peer, const leati_
         return; // it has crossed our CLOSED
     leati_end *end = slot->end;
     leati_outward_close(wire, frame->channel, LEATI_CLOSED_ENDED);
-    leati_peer_kick(peer);
+    wire->owes_send = true;
     if (!end)
         return;
     end->state = LEATI_END_DEAD;
@@ -410,7 +411,8 @@ static void take_closed(leati_wire *wire, leati_exchange_peer *peer, const leati
         return;
     }
     end->refused = true;
-    leati_end_ready(peer, end); // what was granted can go home
+    leati_end_ready_quietly(peer, end); // what was granted can go home
+    wire->owes_send = true;
     if (!end->finished && !end->broken)
         fail_link(what, end, LEAT_ECLOSED,
                   frame->more == LEATI_CLOSED_UNKNOWN
