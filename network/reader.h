@@ -58,17 +58,6 @@ static inline uint64_t leati_reader_bytes(const leati_reader *reader)
     return reader->bytes + (uint64_t)(reader->at - reader->start);
 }
 
-// Segments that come from afar are not in the nearest caches, and what the processor fetches by
-// itself begins anew with each page and lags behind a loop that does so little for each record. So
-// the lines some records ahead are asked for; that may be beyond the segment, which does no harm.
-static inline void leati_reader_look_ahead(const uint8_t *at, uint32_t size)
-{
-    enum { AHEAD = 384, LINE = 64 };
-    __builtin_prefetch(at + AHEAD);
-    if (size > LINE)
-        __builtin_prefetch(at + AHEAD + LINE);
-}
-
 static inline leati_read leati_reader_next(leati_reader *reader, leati_element *element)
 {
     size_t left = (size_t)(reader->end - reader->at);
@@ -81,7 +70,6 @@ static inline leati_read leati_reader_next(leati_reader *reader, leati_element *
             element->size = size;
             element->payload = reader->at + LEATI_ELEMENT_HEADER;
             reader->at += LEATI_ELEMENT_HEADER + size;
-            leati_reader_look_ahead(reader->at, size);
             return LEATI_READ_ELEMENT;
         }
     }
