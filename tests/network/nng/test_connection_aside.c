@@ -9,19 +9,19 @@ TestSuite(connection_aside, .timeout = 100);
 
 // The end that dials, whose reader steps aside. The other end is a plain one.
 typedef struct aside {
-    side side; // first
-    // Whether the hook is to step aside, and in how many calls of it one does.
-    _Atomic bool steps;
-    bool closes; // and ends the connection just before
-    _Atomic uint32_t stays;
-    _Atomic uint32_t hands; // calls of leati_connection_hand_on that have returned
-    _Atomic bool over;
+    side side;                // first
+    _Atomic bool steps;       // whether the hook is to step aside
+    bool closes;              // and ends the connection just before
+    bool varies;              // and stays away for longer or shorter
     _Atomic pthread_t reader; // who was in the hook last
     // Under the lock of the side.
-    bool held;                       // who is away stays away
-    int away, steps_taken, denied;   // now; ever; times that nobody else was there
-    int with_operation, lost, found; // while one was under way; what coming back said
-    pthread_t gone;                  // who stepped aside last
+    bool held;                     // who is away stays away
+    int away, steps_taken, denied; // now; ever; times that nobody else was there
+    int found, lost;               // what coming back said
+    int lost_operations;           // times that one was under way then
+    bool lingers;                  // who is away, until the other one is in the hook
+    int waits_at;   // after so many frames an operation was under way, and nothing there
+    pthread_t gone; // who stepped aside last
 } aside;
 
 static void note(aside *self, int *counter)
@@ -32,43 +32,57 @@ static void note(aside *self, int *counter)
     pthread_mutex_unlock(&self->side.lock);
 }
 
-static void stay_away(aside *self)
+static void note_waiting(aside *self)
 {
     pthread_mutex_lock(&self->side.lock);
-    self->away++;
+    self->waits_at = (int)self->side.arrived;
+    pthread_cond_broadcast(&self->side.changed);
+    pthread_mutex_unlock(&self->side.lock);
+}
+
+// Comes back at once; or has the right handed on; or waits for the other one to be in the hook,
+// too.
+static void stay_away(leati_connection *connection, aside *self)
+{
+    pthread_mutex_lock(&self->side.lock);
+    uint32_t how = self->varies ? self->steps_taken * UINT32_C(2654435761) >> 30 : 0;
+    int denied = self->denied;
     self->steps_taken++;
+    self->away++;
     self->gone = pthread_self();
     pthread_cond_broadcast(&self->side.changed);
-    while (self->held)
+    if (how > 1)
+        leati_connection_hand_on(connection);
+    self->lingers = how == 3;
+    while (self->held || (self->varies && how == 3 && self->denied == denied))
         pthread_cond_wait(&self->side.changed, &self->side.lock);
+    self->lingers = false;
     self->away--;
     pthread_mutex_unlock(&self->side.lock);
-    // Where somebody hands on all the time: until that was done after this one has gone.
-    uint32_t seen = atomic_load(&self->hands);
-    uint32_t wanted = atomic_load(&self->stays) ? seen % 3 : 0;
-    while (atomic_load(&self->hands) - seen < wanted && !atomic_load(&self->over))
-        sched_yield();
 }
 
 static bool settle(leati_connection *connection, void *user)
 {
     aside *self = user;
+    bool under_way = connection->reading.under_way;
     self->reader = pthread_self();
+    if (under_way)
+        note_waiting(self);
     if (!leati_connection_may_step_aside(connection)) {
         note(self, &self->denied);
         return true;
     }
     if (!atomic_load(&self->steps))
         return true;
-    if (connection->reading.under_way)
-        note(self, &self->with_operation);
     if (self->closes)
         leati_connection_close(connection, LEAT_ECANCELLED, "closed by its reader");
     leati_connection_step_aside(connection);
-    stay_away(self);
+    stay_away(connection, self);
     bool back = leati_connection_come_back(connection);
     // Counters are the test's, and it has them for as long as it has the connection.
     note(self, back ? &self->found : &self->lost);
+    if (!back && under_way)
+        note(self, &self->lost_operations);
     return back;
 }
 
@@ -143,49 +157,44 @@ static void send_away(stage *self, uint32_t frames)
     side_await(&reader->side, "a thread that steps aside", &reader->steps_taken, steps);
 }
 
-static void *hand_on_all_the_time(void *arg)
+// Until the other thread stands by, or waits for a frame to come.
+static void await_other(aside *self)
 {
-    aside *self = arg;
-    while (!atomic_load(&self->over)) {
-        leati_connection_hand_on(self->side.connection);
-        atomic_fetch_add(&self->hands, 1);
+    bool there = false;
+    while (!there && !leati_connection_may_step_aside(self->side.connection)) {
+        pthread_mutex_lock(&self->side.lock);
+        there = self->lingers;
+        pthread_mutex_unlock(&self->side.lock);
         sched_yield();
     }
-    return NULL;
 }
 
-static bool all_happened(aside *self)
-{
-    pthread_mutex_lock(&self->side.lock);
-    bool all = self->with_operation > 0 && self->found > 0 && self->lost > 0 && self->denied > 0;
-    pthread_mutex_unlock(&self->side.lock);
-    return all;
-}
-
-// So many frames one at a time at least, and then so many as fast as they go.
+// So many frames one at a time, and then so many as fast as they go.
 static void change_hands(uint32_t size_modulus, uint32_t single, uint32_t bulk)
 {
-    enum { MOST = 20000 };
     static stage at;
-    pthread_t hander;
-    uint32_t sent = 0;
+    aside *reader = &at.reader;
     open_stage(&at, size_modulus);
     await_second(&at);
-    atomic_store(&at.reader.stays, 1);
-    atomic_store(&at.reader.steps, true);
-    cr_assert(pthread_create(&hander, NULL, hand_on_all_the_time, &at.reader) == 0);
-    while (sent < single || (!all_happened(&at.reader) && sent < MOST)) {
-        side_send(&at.sender, ++sent);
-        side_await_arrived(&at.reader.side, sent);
+    reader->varies = true;
+    atomic_store(&reader->steps, true);
+    for (uint32_t i = 1; i <= single; i++) {
+        side_send(&at.sender, i);
+        side_await(&reader->side, "a reader that waits", &reader->waits_at, (int)i);
+        await_other(reader);
     }
-    side_send(&at.sender, sent + bulk);
-    side_await_arrived(&at.reader.side, sent + bulk);
-    atomic_store(&at.reader.over, true);
-    pthread_join(hander, NULL);
-    cr_assert_not(at.reader.side.wrong);
-    cr_assert(all_happened(&at.reader));
+    side_send(&at.sender, single + bulk);
+    side_await_arrived(&reader->side, single + bulk);
+    cr_assert_not(reader->side.wrong);
+    cr_assert(look(reader, &reader->found) > 0);
+    cr_assert(look(reader, &reader->lost_operations) > 0);
+    // Who is away may wait for a frame yet.
+    pthread_mutex_lock(&reader->side.lock);
+    reader->varies = false;
+    pthread_cond_broadcast(&reader->side.changed);
+    pthread_mutex_unlock(&reader->side.lock);
     close_stage(&at);
-    cr_assert_eq(at.reader.side.closed, 1);
+    cr_assert_eq(reader->side.closed, 1);
 }
 
 Test(connection_aside, frames_come_whole_and_in_order_whoever_reads)
@@ -195,7 +204,7 @@ Test(connection_aside, frames_come_whole_and_in_order_whoever_reads)
     change_hands(100, 300, 3000);
     change_hands(LEATI_CONNECTION_BULK + 100, 300, 3000); // small ones, and some that are not
     change_hands(100000, 100, 500);
-    change_hands(SIDE_FRAME_MAX, 10, 40);
+    change_hands(SIDE_FRAME_MAX, 60, 20);
 }
 
 Test(connection_aside, another_thread_reads_while_one_is_away_and_then_they_change)
