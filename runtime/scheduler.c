@@ -459,8 +459,11 @@ void leati_scheduler_destroy(leati_scheduler **scheduler)
         return;
     // No runnable is left, so no guest comes any more; those that have ended the last may still be
     // on their way out.
-    uint32_t guests;
-    while ((guests = atomic_load_explicit(&s->guests, memory_order_acquire)) > 0)
+    uint32_t guests =
+        LEATI_GUESTS_AWAITED |
+        atomic_fetch_or_explicit(&s->guests, LEATI_GUESTS_AWAITED, memory_order_acq_rel);
+    for (; guests != LEATI_GUESTS_AWAITED;
+         guests = atomic_load_explicit(&s->guests, memory_order_acquire))
         leati_futex_wait(&s->guests, guests);
     atomic_store_explicit(&s->stopping, true, memory_order_release);
     if (s->monitor_started) {

@@ -24,6 +24,9 @@ typedef struct leati_thread leati_thread;
 
 enum { LEATI_LATER_MOST = 8 };
 
+// How `guests` counts, and beside the count: whether somebody sleeps until there is none.
+enum { LEATI_GUESTS_AWAITED = 1, LEATI_GUEST = 2 };
+
 typedef struct leati_later {
     void (*fn)(void *arg);
     void *arg;
@@ -98,7 +101,7 @@ struct leati_scheduler {
     void *may_run_user;
     // Atomic.
     _Atomic uint32_t sleepers; // shared workers whose holder sleeps
-    _Atomic uint32_t guests;   // that have had a worker and not left yet
+    _Atomic uint32_t guests;   // that have had a worker and not left yet; see below
     _Atomic bool stopping;
     _Atomic uint32_t monitor_idle;
     leati_parker monitor_parker;

@@ -66,7 +66,7 @@ bool leati_guest_invite_locked(leati_worker *w)
     atomic_store_explicit(&t->worker, w, memory_order_relaxed);
     w->holder = t;
     // Acquire and release are with the leaving, which destroy waits for.
-    atomic_fetch_add_explicit(&w->scheduler->guests, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&w->scheduler->guests, LEATI_GUEST, memory_order_relaxed);
     return true;
 }
 
@@ -157,7 +157,8 @@ void leati_visit_end(void)
         hand_back(t, w);
         note_time();
         // Release: nothing of the scheduler is touched after it, but that the word is woken.
-        if (atomic_fetch_sub_explicit(&s->guests, 1, memory_order_acq_rel) == 1)
+        uint32_t before = atomic_fetch_sub_explicit(&s->guests, LEATI_GUEST, memory_order_acq_rel);
+        if (before == (LEATI_GUEST | LEATI_GUESTS_AWAITED))
             leati_futex_wake(&s->guests);
     }
     leati_thread_become(NULL);
