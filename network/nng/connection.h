@@ -118,6 +118,10 @@ void leati_connection_kick(leati_connection *connection);
 // Takes up what is needed for sending here and now, if it lies there: whoever gets it has to call
 // leati_connection_serve. Otherwise it has the same effect as a kick. Any thread.
 bool leati_connection_take(leati_connection *connection);
+// The same for what may wait a little: a reader that is at work, and neither waits for bytes nor is
+// away, is asked to send, which it does before it waits or after LEATI_CONNECTION_UNSETTLED frames.
+// For nng reads and sends under one lock: who sent meanwhile would wait for the reading.
+bool leati_connection_take_or_ask(leati_connection *connection);
 // Sends what `fill` gives, on this thread as far as the system takes it at once, and the rest on
 // the writer's. Without locks that the hooks take. The connection may have gone after it.
 void leati_connection_serve(leati_connection *connection);

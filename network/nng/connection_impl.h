@@ -122,6 +122,7 @@ struct leati_connection {
     // of their own, as any thread writes to them.
     _Alignas(64) _Atomic uint32_t word;
     _Atomic uint32_t given; // the writer has got it
+    _Atomic uint32_t asked; // of the reader (connection_read.c)
 
     size_t hello_size; // immutable, with what it is of
     _Alignas(64) uint8_t hello_frame[LEATI_HELLO_MOST];

@@ -25,6 +25,43 @@ enum {
     OVER = 3,
 };
 
+// What the reader can be asked for.
+enum {
+    AT_WORK = 1, // it is to be asked; only it sets and clears this
+    ASKED = 2,   // to send
+};
+
+// --- being asked to send -------------------------------------------------------------------------
+
+bool leati_connection_take_or_ask(leati_connection *connection)
+{
+    uint32_t seen = atomic_load_explicit(&connection->asked, memory_order_relaxed);
+    while (seen & AT_WORK)
+        // Release: what was put before this is seen by the reader's exchange.
+        if (atomic_compare_exchange_weak_explicit(&connection->asked, &seen, seen | ASKED,
+                                                  memory_order_release, memory_order_relaxed))
+            return false;
+    return leati_connection_take(connection);
+}
+
+// Nobody has asked while it was not at work. With TLS it never is.
+static void begin_work(leati_connection *self)
+{
+    if (!self->tls)
+        atomic_store_explicit(&self->asked, AT_WORK, memory_order_relaxed);
+}
+
+// Sends if the reader was asked to. From here on it is at work, or others send themselves.
+static void answer(leati_connection *self, bool at_work)
+{
+    if (self->tls)
+        return;
+    uint32_t before =
+        atomic_exchange_explicit(&self->asked, at_work ? AT_WORK : 0, memory_order_acquire);
+    if ((before & ASKED) && leati_connection_take(self))
+        leati_connection_serve(self);
+}
+
 // --- the right -----------------------------------------------------------------------------------
 
 bool leati_connection_may_step_aside(const leati_connection *connection)
@@ -35,6 +72,7 @@ bool leati_connection_may_step_aside(const leati_connection *connection)
 
 void leati_connection_step_aside(leati_connection *connection)
 {
+    answer(connection, false);
     // Relaxed: it is read once the connection is over, which this thread has made possible below.
     atomic_store_explicit(&connection->away, true, memory_order_relaxed);
     // Release: pairs with the taking of the right, here and in await_right. Sequentially
@@ -51,6 +89,8 @@ bool leati_connection_come_back(leati_connection *connection)
     // Acquire: pairs with the end of the connection.
     bool back = atomic_compare_exchange_strong_explicit(&connection->right, &seen, HELD,
                                                         memory_order_acquire, memory_order_acquire);
+    if (back)
+        begin_work(connection);
     // Release: what it has done is over.
     atomic_store_explicit(&connection->away, false, memory_order_release);
     return back;
@@ -195,7 +235,12 @@ static bool receive_more(leati_connection *self, int *error, size_t *got)
         if (nng_aio_count(self->in) == 0 && !leati_connection_settle(self))
             return false;
     }
+    bool waits = nng_aio_count(self->in) == 0;
+    if (waits)
+        answer(self, false);
     *error = leati_connection_end_receive(self, iov, count, got);
+    if (waits)
+        begin_work(self);
     r->under_way = false;
     return true;
 }
@@ -205,9 +250,13 @@ static bool read_frames(leati_connection *self)
 {
     leati_reading *r = &self->reading;
     leat_err err = LEAT_OK;
+    begin_work(self);
     while (err == LEAT_OK && !leati_connection_is_closing(self)) {
-        if (r->unsettled == LEATI_CONNECTION_UNSETTLED && !leati_connection_settle(self))
-            return false;
+        if (r->unsettled == LEATI_CONNECTION_UNSETTLED) {
+            answer(self, true);
+            if (!leati_connection_settle(self))
+                return false;
+        }
         if (r->to && r->there == r->frame.size) {
             err = complete_frame(self);
         } else if (!r->to && self->end - self->begin >= LEATI_FRAME_SIZE) {

@@ -111,17 +111,27 @@ void leati_link_report(leati_link *link, leat_err err, const char *format, ...)
 
 // --- ends ---
 
-// At the end of the turn in which the peer got something to do.
-static void serve(void *arg)
+static void serve(leati_exchange_peer *peer, bool (*take)(leati_connection *connection))
 {
-    leati_exchange_peer *peer = arg;
     pthread_mutex_lock(&peer->lock);
     leati_connection *connection = peer->connection;
     // Who has taken it keeps it from going.
-    bool mine = connection && leati_connection_take(connection);
+    bool mine = connection && take(connection);
     leati_peer_unlock(peer);
     if (mine)
         leati_connection_serve(connection);
+}
+
+// At the end of a turn that has filled segments for the peer. They are in this thread's cache.
+static void serve_filled(void *arg)
+{
+    serve(arg, leati_connection_take);
+}
+
+// At the end of a turn that has emptied some. What is to be told of that is small.
+static void serve_emptied(void *arg)
+{
+    serve(arg, leati_connection_take_or_ask);
 }
 
 // The peer lives as long as the task that has called this is in its turn: so long is its link open.
@@ -134,7 +144,7 @@ static void wake(leati_waiter *waiter)
         return;
     pthread_mutex_lock(&peer->lock);
     const leati_turns *turns = end->link->turns;
-    if (!end->prompt && turns && turns->later(serve, peer))
+    if (!end->prompt && turns && turns->later(end->sends ? serve_filled : serve_emptied, peer))
         leati_end_ready_quietly(peer, end);
     else
         leati_end_ready(peer, end);

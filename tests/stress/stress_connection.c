@@ -183,15 +183,20 @@ static leat_err on_accepted(void *user, leati_connection *connection,
     return LEAT_OK;
 }
 
-// Releases all frames, a few at a time, and kicks.
+// Releases all frames, a few at a time, and kicks, asks the reader, or sends itself.
 static void *release_frames(void *arg)
 {
     end *self = arg;
     for (int i = 0; i < FRAMES / 2; i++) {
         atomic_fetch_add(&self->released, 1);
         leati_connection *connection = atomic_load(&self->connection);
-        if (connection)
+        if (!connection)
+            continue;
+        if (i % 3 == 0)
             leati_connection_kick(connection);
+        else if (i % 3 == 1 ? leati_connection_take_or_ask(connection)
+                            : leati_connection_take(connection))
+            leati_connection_serve(connection);
     }
     return NULL;
 }

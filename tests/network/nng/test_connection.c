@@ -112,6 +112,45 @@ Test(connection, who_takes_it_sends_what_there_is)
     pair_close(&both);
 }
 
+static void ask(side *self, uint32_t frames)
+{
+    atomic_store_explicit(&self->to_send, frames, memory_order_release);
+    if (leati_connection_take_or_ask(self->connection))
+        leati_connection_serve(self->connection);
+}
+
+Test(connection, a_reader_at_work_sends_what_it_is_asked_to)
+{
+    pair both;
+    pair_open(&both, 10);
+    take(&both.sides[0]);
+    leati_connection_serve(both.sides[0].connection); // it lies there again
+    side_hold(&both.sides[0], true);
+    side_send(&both.sides[1], 1);
+    side_await_arrived(&both.sides[0], 1); // and stays there
+    atomic_store(&both.sides[0].to_send, 1);
+    cr_assert(!leati_connection_take_or_ask(both.sides[0].connection));
+    cr_assert_eq(atomic_load(&both.sides[0].connection->word), 2); // nobody else was told
+    side_hold(&both.sides[0], false);
+    side_await_arrived(&both.sides[1], 1);
+    pair_close(&both);
+}
+
+// The reader goes to work and to wait all the time.
+Test(connection, nobody_asks_in_vain)
+{
+    pair both;
+    pair_open(&both, 10);
+    for (uint32_t i = 1; i <= 3000; i++) {
+        side_send(&both.sides[1], i);
+        ask(&both.sides[0], i);
+        if (i % 3 == 0)
+            side_await_arrived(&both.sides[1], i);
+    }
+    side_await_arrived(&both.sides[0], 3000);
+    pair_close(&both);
+}
+
 // More than the system takes at once, and more sends than one is to make on the spot.
 Test(connection, what_does_not_go_at_once_is_the_writers)
 {
