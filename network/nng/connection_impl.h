@@ -64,6 +64,7 @@ typedef struct leati_reading {
     size_t there;       // bytes of it
     bool under_way;     // an operation has to be waited for
     uint32_t unsettled; // frames since the hook `settle` was called
+    bool inside_tls;    // what is known of an operation is on the stack of its thread
 } leati_reading;
 
 struct leati_connection {

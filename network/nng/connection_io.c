@@ -72,7 +72,7 @@ int leati_connection_receive_bytes(leati_connection *self, const nng_iov *iov, u
     int error = leati_connection_begin_receive(self, iov, count, deadline_ns);
     if (error)
         return error;
-    // With TLS nobody steps aside.
+    // Nobody steps aside from here.
     if (nng_aio_count(self->in) == 0)
         (void)leati_connection_settle(self);
     return leati_connection_end_receive(self, iov, count, got);

@@ -12,7 +12,7 @@
 // thread standing by nobody steps aside.
 //
 // All that is known of a frame that is half read is in `reading`, so the other thread can go on at
-// any point, also with an operation that is under way.
+// any point, also with an operation that is under way; with TLS, between two operations.
 #include <string.h>
 
 #include "network/nng/connection_impl.h"
@@ -67,7 +67,8 @@ static void answer(leati_connection *self, bool at_work)
 bool leati_connection_may_step_aside(const leati_connection *connection)
 {
     // Acquire: what it has done while it was away is over.
-    return atomic_load_explicit(&connection->standing_by, memory_order_acquire) > 0;
+    return !connection->reading.inside_tls &&
+           atomic_load_explicit(&connection->standing_by, memory_order_acquire) > 0;
 }
 
 void leati_connection_step_aside(leati_connection *connection)
@@ -223,7 +224,9 @@ static bool receive_more(leati_connection *self, int *error, size_t *got)
         if (self->drained && !leati_connection_settle(self))
             return false;
         if (self->tls) {
+            r->inside_tls = true;
             *error = leati_connection_receive(self, iov, count, 0, got);
+            r->inside_tls = false;
             return true;
         }
         *error = leati_connection_begin_receive(self, iov, count, 0);
@@ -325,7 +328,7 @@ static void *stand_by(void *connection)
 // Without a second thread nobody steps aside, so that it is no error if there is none to be had.
 static void start_second(leati_connection *self)
 {
-    if (!self->hooks->settle || self->tls)
+    if (!self->hooks->settle)
         return;
     self->has_second = leati_thread_start(&self->second, "leat-net-in", stand_by, self) == LEAT_OK;
 }

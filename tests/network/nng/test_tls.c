@@ -77,6 +77,69 @@ Test(tls, frames_of_any_size_go_both_ways, .timeout = 60)
     cluster_fini(&c);
 }
 
+// One whose reader steps aside whenever it may, and every other time finds that another one reads.
+typedef struct restless {
+    side side; // first
+    _Atomic int steps, lost;
+} restless;
+
+static bool restless_settle(leati_connection *connection, void *user)
+{
+    restless *self = user;
+    if (!leati_connection_may_step_aside(connection))
+        return true;
+    leati_connection_step_aside(connection);
+    if (atomic_fetch_add(&self->steps, 1) % 2 == 0)
+        leati_connection_hand_on(connection);
+    bool back = leati_connection_come_back(connection);
+    if (!back)
+        atomic_fetch_add(&self->lost, 1);
+    return back;
+}
+
+Test(tls, readers_change_between_two_operations, .timeout = 60)
+{
+    static const uint32_t moduli[] = {10, 5000, 200001};
+    static const leati_connection_hooks hooks = {
+        .opened = side_opened,
+        .place = side_place,
+        .arrived = side_arrived,
+        .settle = restless_settle,
+        .fill = side_fill,
+        .sent = side_sent,
+        .closed = side_closed,
+    };
+    cluster c;
+    cluster_init(&c);
+    for (size_t i = 0; i < sizeof moduli / sizeof *moduli; i++) {
+        enum { FRAMES = 300 };
+        hall door;
+        side sender;
+        static restless reader;
+        reader.steps = reader.lost = 0;
+        side_init(&sender, moduli[i]);
+        side_init(&reader.side, moduli[i]);
+        listen_with(&door, &sender, 1, &c.auth, 10000);
+        leati_connection_options options = side_options(&reader.side, door.address);
+        options.auth = &c.auth;
+        options.hooks = &hooks;
+        side_dial_with(&reader.side, &options);
+        side_await_opened(&sender);
+        for (uint32_t n = 1; n <= FRAMES; n++) {
+            side_send(&sender, n);
+            if (n % 3 == 0)
+                side_await_arrived(&reader.side, n);
+        }
+        cr_assert_not(reader.side.wrong);
+        cr_assert(atomic_load(&reader.steps) > 0);
+        side_fini(&reader.side);
+        side_fini(&sender);
+        leati_listener_destroy(&door.listener);
+        cr_assert(atomic_load(&reader.lost) > 0);
+    }
+    cluster_fini(&c);
+}
+
 Test(tls, a_secret_may_be_asked_for_as_well)
 {
     cluster c;
