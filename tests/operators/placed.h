@@ -175,6 +175,11 @@ static leat_err placed_open(leati_transport *self, const leati_link_options *opt
     return LEAT_OK;
 }
 
+// A turn that takes long makes the service look for what it holds back: nothing here.
+static void placed_nudge(leati_link *link)
+{
+}
+
 static void placed_close(leati_link **link)
 {
     *link = NULL;
@@ -185,7 +190,7 @@ static void placed_close(leati_link **link)
 // The graph is then built in both environments, p->sides[i].run.env, in the same way.
 static inline void placed_begin(placed *p, uint32_t parallelism)
 {
-    *p = (placed){.transport = {.open = placed_open, .close = placed_close}};
+    *p = (placed){.transport = {.open = placed_open, .nudge = placed_nudge, .close = placed_close}};
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->changed, NULL);
     p->last = &p->first;
