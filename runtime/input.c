@@ -201,10 +201,10 @@ static inline leat_err take_record(leati_task *t, leati_task_port *port, const l
 // the lines some records ahead are asked for; that may be beyond the segment, which does no harm.
 static inline void look_ahead(const uint8_t *at, uint32_t size)
 {
-    enum { AHEAD = 384, LINE = 64 };
+    enum { AHEAD = 6 * LEATI_CACHE_LINE };
     __builtin_prefetch(at + AHEAD);
-    if (size > LINE)
-        __builtin_prefetch(at + AHEAD + LINE);
+    if (size > LEATI_CACHE_LINE)
+        __builtin_prefetch(at + AHEAD + LEATI_CACHE_LINE);
 }
 
 // The payload of a whole record without timestamp at the front of what is at hand, or NULL.
@@ -301,11 +301,14 @@ static leat_err read_channel(leati_task *t, leati_reader *reader, uint32_t *budg
     bool batches = port->to.target->ops->elements != NULL;
     while (*budget > 0 && !t->maybe_blocked && !leati_task_hurries(t)) {
         uint32_t before = *budget;
-        leat_err err = batches              ? take_batch(t, port, reader, budget)
-                       : port->uses_scratch ? LEAT_OK
-                                            : take_plain(t, port, reader, budget);
+        leat_err err = LEAT_OK;
+        if (batches)
+            err = take_batch(t, port, reader, budget);
+        else if (!port->uses_scratch)
+            err = take_plain(t, port, reader, budget);
         if (LEAT_UNLIKELY(err))
             return err;
+        // What ended the loop may be what ends this one.
         if (!batches && *budget != before)
             continue;
         if (batches && leati_task_is_stopping(t))
