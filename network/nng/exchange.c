@@ -152,9 +152,10 @@ static void *keep_house(void *arg)
             close_wires(exchange);
         else
             due_ns = tend_peers(exchange);
-        int64_t look_ns = leati_clock_ns() + LOOK_AGAIN_NS;
-        if (waits && due_ns > look_ns)
-            due_ns = look_ns;
+        if (waits) {
+            int64_t look_ns = leati_clock_ns() + LOOK_AGAIN_NS;
+            due_ns = due_ns < look_ns ? due_ns : look_ns;
+        }
         if (!exchange->stopping || exchange->wires)
             sleep_until(exchange, due_ns);
     }
