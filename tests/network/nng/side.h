@@ -133,14 +133,12 @@ static inline void side_closed(leati_connection *connection, void *user, leat_er
     pthread_mutex_unlock(&self->lock);
 }
 
-static const leati_connection_hooks side_hooks = {
-    .opened = side_opened,
-    .place = side_place,
-    .arrived = side_arrived,
-    .fill = side_fill,
-    .sent = side_sent,
-    .closed = side_closed,
-};
+// All hooks of a side; more may follow.
+#define SIDE_HOOKS                                                                                 \
+    .opened = side_opened, .place = side_place, .arrived = side_arrived, .fill = side_fill,        \
+    .sent = side_sent, .closed = side_closed
+
+static const leati_connection_hooks side_hooks = {SIDE_HOOKS};
 
 static inline void side_init(side *self, uint32_t size_modulus)
 {

@@ -86,15 +86,7 @@ static bool settle(leati_connection *connection, void *user)
     return back;
 }
 
-static const leati_connection_hooks aside_hooks = {
-    .opened = side_opened,
-    .place = side_place,
-    .arrived = side_arrived,
-    .settle = settle,
-    .fill = side_fill,
-    .sent = side_sent,
-    .closed = side_closed,
-};
+static const leati_connection_hooks aside_hooks = {SIDE_HOOKS, .settle = settle};
 
 typedef struct stage {
     hall door;

@@ -100,15 +100,7 @@ static bool restless_settle(leati_connection *connection, void *user)
 Test(tls, readers_change_between_two_operations, .timeout = 60)
 {
     static const uint32_t moduli[] = {10, 5000, 200001};
-    static const leati_connection_hooks hooks = {
-        .opened = side_opened,
-        .place = side_place,
-        .arrived = side_arrived,
-        .settle = restless_settle,
-        .fill = side_fill,
-        .sent = side_sent,
-        .closed = side_closed,
-    };
+    static const leati_connection_hooks hooks = {SIDE_HOOKS, .settle = restless_settle};
     cluster c;
     cluster_init(&c);
     for (size_t i = 0; i < sizeof moduli / sizeof *moduli; i++) {
