@@ -7,6 +7,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+// Functions with more than a page of local variables may begin a frame beyond a guard of one page,
+// and write to what is below it: the stack of another thread.
+enum { GUARD_SIZE = 64 * 1024 };
+
 leat_err leati_thread_start(pthread_t *thread, const char *name, void *(*main)(void *), void *arg)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT};
@@ -14,9 +18,14 @@ leat_err leati_thread_start(pthread_t *thread, const char *name, void *(*main)(v
     sigfillset(&blocked);
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
         sigdelset(&blocked, faults[i]);
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes))
+        return LEAT_ETHREAD;
+    pthread_attr_setguardsize(&attributes, GUARD_SIZE);
     pthread_sigmask(SIG_SETMASK, &blocked, &before);
-    int error = pthread_create(thread, NULL, main, arg);
+    int error = pthread_create(thread, &attributes, main, arg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
     if (error)
         return LEAT_ETHREAD;
     pthread_setname_np(*thread, name);

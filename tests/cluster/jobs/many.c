@@ -4,7 +4,8 @@
 //     sum COUNT RATE      the sums of 0 … COUNT-1 by last digit, printed at the end
 //     stall COUNT SECONDS as sum, but one subtask sleeps at record 1000
 //     print COUNT         the numbers 1 … COUNT
-//     crash HOW AT        the operator "boom" dies at index AT: segv abort fpe overflow exit
+//     crash HOW AT        the operator "boom" dies at index AT: segv abort fpe overflow
+//                         leap exit
 //     fail AT             the same operator fails
 //     slow MICROSECONDS   an endless source before "slow sink", which sleeps for each record
 //     stuck               a sink that never returns
@@ -88,6 +89,14 @@ static int overflow(int depth, const char *before)
     return overflow(depth + 1, frame) + frame[depth % 4096];
 }
 
+// The same with frames much larger than a page, of which only the far end is written to.
+static int leap(int depth)
+{
+    volatile char frame[16 * 1024];
+    frame[0] = (char)depth;
+    return depth < 0 ? 0 : leap(depth + 1) + frame[0];
+}
+
 static int boom(leat_ctx *ctx, const void *in, void *out)
 {
     const harmful_plan *harm = leat_ctx_user_data(ctx);
@@ -105,6 +114,8 @@ static int boom(leat_ctx *ctx, const void *in, void *out)
         raise(SIGFPE);
     if (!strcmp(harm->how, "exit"))
         exit(7);
+    if (!strcmp(harm->how, "leap"))
+        return leap(0) == 1;
     return overflow(0, (const char[4096]){0}) == 1;
 }
 
