@@ -16,7 +16,7 @@
 #include "runtime/execution.h"
 #include "runtime/placement.h"
 
-enum { ADDRESS = LEATI_EXCHANGE_ADDRESS, AVAILABLE_EVERY = 1, PATIENCE_MS = 10000 };
+enum { ADDRESS = LEATI_EXCHANGE_ADDRESS, PIECE = 32, PATIENCE_MS = 10000 };
 
 typedef struct row {
     int64_t id;
@@ -67,9 +67,13 @@ static leat_err maker_poll(leat_operator *self, leat_out *out, uint32_t max_reco
     uint64_t left = own->end - own->next, count = left < max_records ? left : max_records, i = 0;
     leat_err err = LEAT_OK;
     while (i < count && !err) {
-        row record = {(int64_t)(own->next + i), own->body};
-        err = leat_collect(out, &record);
-        if (++i % AVAILABLE_EVERY == 0 && !leat_out_available(self->ctx))
+        row rows[PIECE];
+        uint32_t made = count - i < PIECE ? (uint32_t)(count - i) : PIECE, out_of_them = made;
+        for (uint32_t k = 0; k < made; k++)
+            rows[k] = (row){(int64_t)(own->next + i + k), own->body};
+        err = leat_collect_some(self->ctx, out, rows, &out_of_them);
+        i += out_of_them;
+        if (out_of_them < made || !leat_out_available(self->ctx))
             break;
     }
     own->next += i;

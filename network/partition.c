@@ -17,6 +17,55 @@ static leat_err element_single(leat_operator *op, const void *record, leat_out *
     return leati_writer_write(writer, &writer->lanes[0], record);
 }
 
+// As many of them as fit the open segment, which are published together. Returns how many.
+static uint32_t write_run(leati_writer *writer, leati_lane *lane, const char *record,
+                          uint32_t count)
+{
+    const leat_type *type = writer->type;
+    uint8_t *at = lane->at, *end = lane->end, *next;
+    uint32_t done = 0;
+    while (done < count && end - at >= LEATI_LANE_MINIMUM &&
+           (next = writer->encode(type, record, at + LEATI_ELEMENT_HEADER, end))) {
+        leati_element_put_header(at, LEATI_TAG_RECORD,
+                                 (uint32_t)(next - at) - LEATI_ELEMENT_HEADER);
+        at = next;
+        record += type->size;
+        done++;
+    }
+    if (done > 0) {
+        lane->records += done;
+        leati_writer_publish(writer, lane, at);
+    }
+    return done;
+}
+
+static leat_err some_single(leat_operator *op, const void *records, uint32_t *count)
+{
+    leati_writer *writer = writer_of(op);
+    leati_lane *lane = &writer->lanes[0];
+    const char *record = records;
+    uint32_t left = *count;
+    leat_err err = LEAT_OK;
+    do {
+        uint32_t done = writer->time->present ? 0 : write_run(writer, lane, record, left);
+        record += (size_t)done * writer->type->size;
+        left -= done;
+        if (left == 0)
+            break;
+        // One that has a timestamp, or does not fit.
+        err = leati_writer_write(writer, lane, record);
+        record += writer->type->size;
+        left -= err == LEAT_OK;
+    } while (left > 0 && !err && !*writer->options.maybe_blocked);
+    *count -= left;
+    return err;
+}
+
+leat_some_fn leati_writer_some(const leati_writer *writer)
+{
+    return writer->ops.element == element_single ? some_single : NULL;
+}
+
 // Rebalance and rescale: one after the other.
 static leat_err element_turns(leat_operator *op, const void *record, leat_out *out)
 {

@@ -61,6 +61,10 @@ void leati_writer_destroy(leati_writer **writer);
 // be written. Any other error leaves the writer as it was before the record.
 leat_operator *leati_writer_operator(leati_writer *writer);
 
+// How it takes several records at once, or NULL; see leat_out. `*count` becomes how many it has
+// taken: it stops when the task should look whether output is available.
+leat_some_fn leati_writer_some(const leati_writer *writer);
+
 // Whether another record may be started: an idle segment in the pool and no channel at its bound.
 bool leati_writer_available(leati_writer *writer);
 // Registers the task, with the pool, for a wake-up when that may have changed. Look again

@@ -23,12 +23,12 @@ static leat_err items_poll(leat_operator *self, leat_out *out, uint32_t max_reco
 {
     items_operator *op = (items_operator *)self;
     const items_config *config = op->config;
-    leat_err err = LEAT_OK;
-    size_t first = op->at;
-    while (err == LEAT_OK && op->at < config->count && op->at - first < max_records &&
-           (op->at == first || leat_out_available(self->ctx)))
-        err = leat_collect(out, config->items + op->at++ * config->size_bytes);
-    leat_ctx_count_in(self->ctx, op->at - first, (op->at - first) * config->size_bytes);
+    size_t left = config->count - op->at;
+    uint32_t count = left < max_records ? (uint32_t)left : max_records;
+    leat_err err =
+        leat_collect_some(self->ctx, out, config->items + op->at * config->size_bytes, &count);
+    op->at += count;
+    leat_ctx_count_in(self->ctx, count, count * config->size_bytes);
     *state = op->at < config->count ? LEAT_POLL_MORE : LEAT_POLL_END;
     return err;
 }

@@ -8,6 +8,8 @@
 #include "operators/sequence.h"
 #include "runtime/context.h"
 
+enum { PIECE = 32 }; // numbers that are made at a time
+
 typedef struct sequence_config {
     int64_t first, last;
 } sequence_config;
@@ -55,18 +57,19 @@ static leat_err sequence_poll(leat_operator *self, leat_out *out, uint32_t max_r
     uint64_t left = (uint64_t)op->last - (uint64_t)op->next; // after the next one
     uint64_t count = left < max_records ? left + 1 : max_records;
     uint64_t next = (uint64_t)op->next;
+    uint64_t done = 0;
     leat_err err = LEAT_OK;
-    for (uint64_t i = 0; i < count && err == LEAT_OK; i++) {
-        if (i > 0 && !leat_out_available(self->ctx)) {
-            count = i;
-            break;
-        }
-        int64_t value = (int64_t)(next + i);
-        err = leat_collect(out, &value);
-    }
-    leat_ctx_count_in(self->ctx, count, count * sizeof(int64_t));
-    op->ended = count > left;
-    op->next = (int64_t)(next + count);
+    do {
+        int64_t values[PIECE];
+        uint32_t made = count - done < PIECE ? (uint32_t)(count - done) : PIECE;
+        for (uint32_t i = 0; i < made; i++)
+            values[i] = (int64_t)(next + done + i);
+        err = leat_collect_some(self->ctx, out, values, &made);
+        done += made;
+    } while (err == LEAT_OK && done < count && leat_out_available(self->ctx));
+    leat_ctx_count_in(self->ctx, done, done * sizeof(int64_t));
+    op->ended = done > left;
+    op->next = (int64_t)(next + done);
     if (!op->ended)
         *state = LEAT_POLL_MORE;
     return err;

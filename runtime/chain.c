@@ -7,7 +7,8 @@
 // --- making ---
 
 leat_err leati_chain_init(leati_chain *chain, const leat_allocator *allocator, leati_task *task,
-                          const leati_vertex *vertex, const bool *stopping)
+                          const leati_vertex *vertex, const bool *stopping,
+                          const leat_allowance *allowance)
 {
     *chain = (leati_chain){
         .allocator = allocator, .vertex = vertex, .count = vertex->op_count, .stopping = stopping};
@@ -17,6 +18,7 @@ leat_err leati_chain_init(leati_chain *chain, const leat_allocator *allocator, l
         return LEAT_ENOMEM;
     for (uint32_t i = 0; i < chain->count; i++) {
         leat_ctx *ctx = &chain->ctx[i];
+        ctx->allowance = allowance;
         ctx->task = task;
         ctx->node = vertex->ops[i].node;
         ctx->watermark = LEAT_WATERMARK_MIN;

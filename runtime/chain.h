@@ -20,6 +20,7 @@ typedef struct leati_side {
 
 // The context of one operator in one subtask.
 struct leat_ctx {
+    const leat_allowance *allowance; // first (leat_out_available)
     leati_task *task;
     const leati_node *node;
     leat_operator *op; // NULL before it was made
@@ -47,6 +48,7 @@ typedef struct leati_chain_exit {
     const char *side; // "" for the main output
     const leat_type *type;
     leat_operator *writer;
+    leat_some_fn some; // how the writer takes several records, or NULL
 } leati_chain_exit;
 
 // One input of a head that has several: it looks like an operator to whoever feeds it.
@@ -74,7 +76,7 @@ typedef struct leati_chain {
 // Makes the contexts; the operators themselves are made by build.
 LEAT_MUST_USE leat_err leati_chain_init(leati_chain *chain, const leat_allocator *allocator,
                                         leati_task *task, const leati_vertex *vertex,
-                                        const bool *stopping);
+                                        const bool *stopping, const leat_allowance *allowance);
 void leati_chain_fini(leati_chain *chain);
 // Asks the factories for the operators, head first, links them and their exits, and opens them from
 // the tail to the head.

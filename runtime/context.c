@@ -160,10 +160,44 @@ leat_err leat_collect_at(leat_ctx *ctx, leat_out *out, const void *record, int64
     return err;
 }
 
-bool leat_out_available(const leat_ctx *ctx)
+bool leat_out_has_room(const leat_ctx *ctx)
 {
-    const leati_task *t = ctx->task;
-    return !leati_task_hurries(t) && (!t->maybe_blocked || leati_task_output_available(ctx->task));
+    return leati_task_output_available(ctx->task);
+}
+
+static leat_err collect_each(const leat_ctx *ctx, leat_out *out, const char *record,
+                             uint32_t *count)
+{
+    uint32_t done = 0;
+    leat_err err;
+    do {
+        err = leat_collect(out, record);
+        record += ctx->node->out_type->size;
+        done += err == LEAT_OK;
+    } while (!err && done < *count && leat_out_available(ctx));
+    *count = done;
+    return err;
+}
+
+leat_err leat_collect_some(const leat_ctx *ctx, leat_out *out, const void *records, uint32_t *count)
+{
+    enum { PIECE = 32 }; // between two looks whether the turn is over
+    if (*count == 0)
+        return LEAT_OK;
+    if (!out->some)
+        return collect_each(ctx, out, records, count);
+    const char *record = records;
+    uint32_t done = 0;
+    leat_err err;
+    do {
+        uint32_t piece = *count - done < PIECE ? *count - done : PIECE;
+        err = leati_task_is_stopping(ctx->task) ? LEAT_ECANCELLED
+                                                : out->some(out->target, record, &piece);
+        done += piece;
+        record += (size_t)piece * ctx->node->out_type->size;
+    } while (!err && done < *count && leat_out_available(ctx));
+    *count = done;
+    return err;
 }
 
 int64_t leat_ctx_watermark(const leat_ctx *ctx)

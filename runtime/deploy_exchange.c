@@ -228,7 +228,7 @@ static leat_err deploy_writer(leat_job *job, const leati_job_edge *edge, leati_t
         .pool = t->pools[exit],
         .waiter = &t->waiter,
         .time = &t->time,
-        .maybe_blocked = &t->maybe_blocked,
+        .maybe_blocked = &t->allowance.unsure,
         .failed = leati_ctx_error,
     };
     leat_err err = leati_writer_create(&options, t->exchanges[exit].channels, &t->writers[exit]);
@@ -236,7 +236,8 @@ static leat_err deploy_writer(leat_job *job, const leati_job_edge *edge, leati_t
         t->exits[exit] = (leati_chain_exit){.from_op = edge->from_op,
                                             .side = edge->side,
                                             .type = edge->type,
-                                            .writer = leati_writer_operator(t->writers[exit])};
+                                            .writer = leati_writer_operator(t->writers[exit]),
+                                            .some = leati_writer_some(t->writers[exit])};
     return err;
 }
 

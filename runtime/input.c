@@ -233,7 +233,7 @@ static leat_err take_plain(leati_task *t, leati_task_port *port, leati_reader *r
     const uint8_t *payload;
     leat_err err = LEAT_OK;
     t->time.present = false;
-    while (*budget > 0 && !err && !t->maybe_blocked && !leati_task_hurries(t) &&
+    while (*budget > 0 && !err && !t->allowance.unsure && !leati_task_hurries(t) &&
            (payload = next_plain_record(reader, &size))) {
         leat_decoder decoder = {.err = LEAT_ECORRUPT};
         --*budget;
@@ -299,7 +299,7 @@ static leat_err read_channel(leati_task *t, leati_reader *reader, uint32_t *budg
     leati_element element;
     leati_task_port *port = &t->input.ports[t->input.port_of[leati_channel_index(reader->channel)]];
     bool batches = port->to.target->ops->elements != NULL;
-    while (*budget > 0 && !t->maybe_blocked && !leati_task_hurries(t)) {
+    while (*budget > 0 && !t->allowance.unsure && !leati_task_hurries(t)) {
         uint32_t before = *budget;
         leat_err err = LEAT_OK;
         if (batches)
@@ -346,7 +346,7 @@ leat_err leati_input_step(leati_task *t, uint32_t max, leati_step *step)
     leati_task_input *in = &t->input;
     while (in->open > 0) {
         *step = LEATI_STEP_BLOCKED;
-        if (t->maybe_blocked && !leati_task_output_available(t))
+        if (t->allowance.unsure && !leati_task_output_available(t))
             return LEAT_OK;
         *step = LEATI_STEP_MORE;
         if (max == 0 || leati_task_hurries(t))
@@ -387,7 +387,7 @@ leat_err leati_source_step(leati_task *t, uint32_t max, leati_step *step)
     if (t->source_ended)
         return LEAT_OK;
     *step = LEATI_STEP_BLOCKED;
-    if (t->maybe_blocked && !leati_task_output_available(t))
+    if (t->allowance.unsure && !leati_task_output_available(t))
         return LEAT_OK;
     leat_poll state;
     leat_err err = poll_source(t, 0, max, &state);
@@ -418,7 +418,7 @@ static leat_err mixed_round(leati_task *t, uint32_t max, leati_step *step, bool 
         if (t->chain.ctx[op].ended)
             continue;
         *step = LEATI_STEP_BLOCKED;
-        if (t->maybe_blocked && !leati_task_output_available(t))
+        if (t->allowance.unsure && !leati_task_output_available(t))
             return LEAT_OK;
         leat_poll state;
         leat_err err = poll_source(t, op, max, &state);

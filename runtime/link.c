@@ -222,8 +222,10 @@ static leat_err join(const linking *l, uint32_t op, const char *side, leat_out *
         if (reads_op(l, i, op, side))
             *to++ = out_to_op(chain, i);
     for (uint32_t i = 0; i < l->exit_count; i++)
-        if (reads_exit(l, i, op, side))
-            *to++ = out_to(chain, l->exits[i].writer, NULL);
+        if (reads_exit(l, i, op, side)) {
+            *to = out_to(chain, l->exits[i].writer, NULL);
+            to++->some = l->exits[i].some;
+        }
     return LEAT_OK;
 }
 

@@ -144,7 +144,7 @@ bool leati_task_output_available(leati_task *t)
     for (uint32_t i = 0; i < t->exit_count; i++)
         if (!leati_writer_available(t->writers[i]))
             return false;
-    t->maybe_blocked = false;
+    t->allowance.unsure = false;
     return true;
 }
 
@@ -440,7 +440,7 @@ static leati_turn task_turn(leati_runnable *run)
     leati_task *t = leati_task_of_runnable(run);
     account(t, LEATI_GAP_READY);
     t->next_gap = LEATI_GAP_READY;
-    t->hurry = leati_scheduler_hurry(run->scheduler);
+    t->allowance.over = (const bool *)leati_scheduler_hurry(run->scheduler);
     leati_turn turn = LEATI_TURN_AGAIN;
     leat_err err = run_stage(t, &turn);
     // A failure that a user function did not pass on is still one.
@@ -507,7 +507,8 @@ leat_err leati_task_init(leati_task *t, leat_job *job, const leat_allocator *all
     atomic_store_explicit(&t->busy_since_ns,
                           atomic_load_explicit(&t->stamp_ns, memory_order_relaxed),
                           memory_order_relaxed);
-    leat_err err = leati_chain_init(&t->chain, allocator, t, vertex, (const bool *)&job->stopping);
+    leat_err err = leati_chain_init(&t->chain, allocator, t, vertex, (const bool *)&job->stopping,
+                                    &t->allowance);
     t->is_mixed = t->chain.tree < t->chain.count;
     for (uint32_t i = 0; i < t->chain.count && !err; i++) {
         t->chain.ctx[i].watch.run = readable;

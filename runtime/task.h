@@ -114,7 +114,7 @@ struct leati_task {
     bool ending_begun;
     uint32_t ended_sources; // of those absorbed
     bool source_ended;
-    bool maybe_blocked; // a writer says: look whether output is still available
+    leat_allowance allowance; // `over` is of the present turn; writers set `unsure`
     leati_record_time time;
     leat_scratch *scratch;
     bool scratch_used;
@@ -122,10 +122,9 @@ struct leati_task {
     uint32_t batch;   // records between two looks at the clock
     leat_err failure; // the first error of this task, and its text
     char failure_text[LEATI_FAILURE_TEXT];
-    int64_t flushed_ns;        // when readers were last notified because input had run out
-    const _Atomic bool *hurry; // of the present turn
-    leati_gap next_gap;        // what the time after the present turn is spent on
-    leati_gap waited_for;      // when it slept last, and what had gone in and out by then
+    int64_t flushed_ns;   // when readers were last notified because input had run out
+    leati_gap next_gap;   // what the time after the present turn is spent on
+    leati_gap waited_for; // when it slept last, and what had gone in and out by then
     uint64_t waited_at;
     // What leat_fail has said in an operator whose policy is not to fail, and which operator it
     // was.
@@ -160,7 +159,7 @@ void leati_task_note_failure(leati_task *task, leat_err err);
 // Whether the present turn is to end after the record in hand.
 static inline bool leati_task_hurries(const leati_task *task)
 {
-    return atomic_load_explicit(task->hurry, memory_order_relaxed);
+    return __atomic_load_n(task->allowance.over, __ATOMIC_RELAXED);
 }
 // Whether another record may be started.
 bool leati_task_output_available(leati_task *task);

@@ -30,7 +30,7 @@
 // The contract between a compiled job file and the library. It is raised whenever a public struct,
 // macro or meaning changes so that old job files would misbehave; a job file that states another
 // number is refused.
-#define LEAT_ABI 2
+#define LEAT_ABI 3
 
 LEAT_BEGIN_DECLS
 

@@ -21,6 +21,7 @@ typedef struct leat_operator leat_operator;
 typedef struct leat_out leat_out;
 
 typedef leat_err (*leat_element_fn)(leat_operator *self, const void *record, leat_out *out);
+typedef leat_err (*leat_some_fn)(leat_operator *self, const void *records, uint32_t *count);
 
 // Where an operator's records go: straight into the next operator of the chain, or into a record
 // writer, which is an operator too. Public only so that leat_collect can be inlined.
@@ -30,6 +31,7 @@ struct leat_out {
     leat_out *next;       // the target's own output
     leat_ctx *from;       // of the operator whose main output this is, if it has side outputs
     const bool *stopping; // atomic, of the job: nothing more is to be emitted
+    leat_some_fn some;    // of a target that takes several at once, or NULL
 };
 
 // Emits one record downstream. When it returns, the record has been processed by the rest of the

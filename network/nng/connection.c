@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/alloc.h"
 #include "network/nng/connection_impl.h"
@@ -38,6 +39,7 @@ leat_err leati_connection_create(const leati_connection_setup *setup, leati_conn
         return LEAT_ENOMEM;
     memset(self, 0, offsetof(leati_connection, buffer));
     self->allocator = setup->allocator;
+    self->socket = -1;
     self->hello = *setup->hello;
     leati_hello_complete(&self->hello);
     self->auth = setup->auth;
@@ -137,6 +139,8 @@ void leati_connection_close(leati_connection *connection, leat_err err, const ch
         atomic_store_explicit(&connection->closing, true, memory_order_seq_cst);
         pthread_mutex_lock(&connection->in_lock);
         nng_aio_abort(connection->in, NNG_ECANCELED);
+        if (connection->socket >= 0)
+            (void)shutdown(connection->socket, SHUT_RD);
         pthread_mutex_unlock(&connection->in_lock);
         pthread_mutex_lock(&connection->out_lock);
         nng_aio_abort(connection->out, NNG_ECANCELED);

@@ -97,6 +97,8 @@ struct leati_connection {
     // An operation is started, and aborted, under the lock of its direction: so that one that
     // begins after `closing` was set is never begun, and one that began before it is aborted.
     pthread_mutex_t in_lock, out_lock;
+    int socket; // where the reader waits, or -1; it writes to it, under in_lock
+    bool soon;  // its last wait there was a short one; the reader's
     nng_aio *in, *out;
 
     // The first reason of the end. Taken before in_lock and out_lock.
@@ -169,7 +171,9 @@ int leati_connection_transmit(leati_connection *self, const leati_part *parts, s
 // Receives at least one byte, which is what `*got` says: an error of nng.
 int leati_connection_receive(leati_connection *self, const nng_iov *iov, unsigned count,
                              int64_t deadline_ns, size_t *got);
-// Its two halves, without TLS.
+// Waits at the socket, if the last operation has got all there was. It only saves time.
+void leati_connection_await(leati_connection *self);
+// The two halves of receiving, without TLS.
 int leati_connection_begin_receive(leati_connection *self, const nng_iov *iov, unsigned count,
                                    int64_t deadline_ns);
 int leati_connection_end_receive(leati_connection *self, const nng_iov *iov, unsigned count,
@@ -185,6 +189,23 @@ bool leati_connection_settle(leati_connection *self);
 // The reading has failed; `inside` a frame, or between two.
 leat_err leati_connection_lost(leati_connection *self, int error, bool inside);
 void leati_connection_enter(leati_connection *self, leati_connection_stage stage);
+
+// --- socket.c ---
+
+// How long to wait for bytes at the socket before nng is left to do so: should the descriptor ever
+// be another one's, that is what it costs.
+enum { LEATI_SOCKET_PATIENCE_MS = 1000 };
+// The descriptor below a stream over TCP or a socket file, good as long as the stream; -1: there is
+// no telling which it is.
+int leati_socket_of(nng_stream *stream);
+// Returns when bytes are there to be read, or the end; when the reading was shut down; and
+// sometimes earlier. Where the last wait was a short one, `*soon`, it looks for a moment before it
+// sleeps.
+void leati_socket_await(int fd, bool *soon);
+// Calls `visit` for each descriptor of this process.
+void leati_socket_each(void (*visit)(void *user, int fd), void *user);
+// Whether this end of a socket, or the other one, is the socket file of that path.
+bool leati_socket_is_called(int fd, bool other, const char *path);
 
 // --- connection_tls.c; errors are those of nng ---
 

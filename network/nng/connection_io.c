@@ -37,6 +37,12 @@ static size_t size_of(const nng_iov *iov, unsigned count)
     return size;
 }
 
+void leati_connection_await(leati_connection *self)
+{
+    if (self->drained && self->socket >= 0)
+        leati_socket_await(self->socket, &self->soon);
+}
+
 int leati_connection_begin_receive(leati_connection *self, const nng_iov *iov, unsigned count,
                                    int64_t deadline_ns)
 {
@@ -69,6 +75,10 @@ int leati_connection_receive_bytes(leati_connection *self, const nng_iov *iov, u
 {
     if (deadline_ns && leati_clock_ns() >= deadline_ns)
         return NNG_ETIMEDOUT;
+    if (self->drained && !deadline_ns) {
+        (void)leati_connection_settle(self);
+        leati_connection_await(self);
+    }
     int error = leati_connection_begin_receive(self, iov, count, deadline_ns);
     if (error)
         return error;

@@ -229,6 +229,11 @@ static bool receive_more(leati_connection *self, int *error, size_t *got)
             r->inside_tls = false;
             return true;
         }
+        if (self->drained) {
+            answer(self, false);
+            leati_connection_await(self);
+            begin_work(self);
+        }
         *error = leati_connection_begin_receive(self, iov, count, 0);
         if (*error)
             return true;
@@ -280,6 +285,13 @@ static bool read_frames(leati_connection *self)
 
 // --- the threads ---------------------------------------------------------------------------------
 
+static void set_socket(leati_connection *self, int socket)
+{
+    pthread_mutex_lock(&self->in_lock);
+    self->socket = socket;
+    pthread_mutex_unlock(&self->in_lock);
+}
+
 static void end_connection(leati_connection *self, bool started)
 {
     // An operation that is under way has been aborted: its memory is used until it has ended.
@@ -288,6 +300,7 @@ static void end_connection(leati_connection *self, bool started)
     leati_unpark(&self->reading_over);
     leati_connection_close(self, LEAT_ECLOSED, NULL); // if nobody has yet; it wakes the writer
     pthread_join(self->writer, NULL);
+    set_socket(self, -1); // nng is about to close it
     if (self->stream)
         nng_stream_free(self->stream);
     leati_tls_stream_destroy(&self->tls);
@@ -342,6 +355,7 @@ static bool open_connection(leati_connection *self)
     if (leati_connection_greet(self, &peer) != LEAT_OK || leati_connection_is_closing(self))
         return false;
     leati_connection_greeted(self);
+    set_socket(self, leati_socket_of(self->stream));
     start_second(self);
     self->hooks->opened(self, self->user, &peer);
     self->opened = true;

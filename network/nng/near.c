@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes of one host, which talk over a socket file: which of the two addresses of a process is
 // the one to dial, and room in such a socket.
-#include <dirent.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -72,30 +70,17 @@ bool leati_address_choose(const char *list, bool near, char to[LEATI_EXCHANGE_AD
 // empty: sender and receiver would take turns. The system gives less when its limit is lower.
 enum { ROOM = 512 << 10 };
 
-// Whether this end of it, or the other one, has that path.
-static bool is_called(int fd, bool other, const char *path)
+static void widen(void *path, int fd)
 {
-    struct sockaddr_un at = {.sun_family = AF_UNSPEC};
-    socklen_t size = sizeof at;
-    int error = other ? getpeername(fd, (struct sockaddr *)&at, &size)
-                      : getsockname(fd, (struct sockaddr *)&at, &size);
-    return !error && at.sun_family == AF_UNIX &&
-           strncmp(at.sun_path, path, sizeof at.sun_path) == 0;
+    int room = ROOM;
+    // A descriptor that is closed meanwhile, and another one that gets its number, take no harm.
+    if (leati_socket_is_called(fd, false, path) || leati_socket_is_called(fd, true, path))
+        (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
 }
 
 void leati_near_widen(const char *address)
 {
     const char *path = path_of(address);
-    DIR *files = path ? opendir("/proc/self/fd") : NULL;
-    const struct dirent *entry;
-    if (!files)
-        return;
-    // nng does not tell the descriptor. One that is closed meanwhile, and another one that gets its
-    // number, take no harm.
-    while ((entry = readdir(files)) != NULL) {
-        int fd = (int)strtol(entry->d_name, NULL, 10), room = ROOM;
-        if (is_called(fd, false, path) || is_called(fd, true, path))
-            (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
-    }
-    closedir(files);
+    if (path)
+        leati_socket_each(widen, (void *)(uintptr_t)path);
 }

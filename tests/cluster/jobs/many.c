@@ -90,11 +90,11 @@ static int overflow(int depth, const char *before)
 }
 
 // The same with frames much larger than a page, of which only the far end is written to.
-static int leap(int depth)
+static int leap(int depth, const char *before)
 {
-    volatile char frame[16 * 1024];
-    frame[0] = (char)depth;
-    return depth < 0 ? 0 : leap(depth + 1) + frame[0];
+    char frame[16 * 1024];
+    frame[0] = (char)(depth + *before);
+    return depth < 0 ? 0 : leap(depth + 1, frame) + frame[0];
 }
 
 static int boom(leat_ctx *ctx, const void *in, void *out)
@@ -115,7 +115,7 @@ static int boom(leat_ctx *ctx, const void *in, void *out)
     if (!strcmp(harm->how, "exit"))
         exit(7);
     if (!strcmp(harm->how, "leap"))
-        return leap(0) == 1;
+        return leap(0, "") == 1;
     return overflow(0, (const char[4096]){0}) == 1;
 }
 
