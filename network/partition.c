@@ -50,7 +50,8 @@ static leat_err some_single(leat_operator *op, const void *records, uint32_t *co
         uint32_t done = writer->time->present ? 0 : write_run(writer, lane, record, left);
         record += (size_t)done * writer->type->size;
         left -= done;
-        if (left == 0)
+        // What still fitted needed no room; one more may have to wait for it.
+        if (left == 0 || (done > 0 && *writer->options.maybe_blocked))
             break;
         // One that has a timestamp, or does not fit.
         err = leati_writer_write(writer, lane, record);

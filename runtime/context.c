@@ -191,8 +191,10 @@ leat_err leat_collect_some(const leat_ctx *ctx, leat_out *out, const void *recor
     leat_err err;
     do {
         uint32_t piece = *count - done < PIECE ? *count - done : PIECE;
-        err = leati_task_is_stopping(ctx->task) ? LEAT_ECANCELLED
-                                                : out->some(out->target, record, &piece);
+        err = LEAT_ECANCELLED;
+        if (leati_task_is_stopping(ctx->task))
+            break;
+        err = out->some(out->target, record, &piece);
         done += piece;
         record += (size_t)piece * ctx->node->out_type->size;
     } while (!err && done < *count && leat_out_available(ctx));

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "fixture.h"
 
@@ -335,4 +337,83 @@ Test(pool, any_failing_allocation_is_reported_and_leaks_nothing)
         leati_global_pool_destroy(&global);
         cr_assert(memory.blocks == 0);
     }
+}
+
+// --- pages ---
+
+static bool tells_pages(void)
+{
+    return access("/proc/self/smaps", R_OK) == 0 &&
+           access("/sys/kernel/mm/transparent_hugepage/enabled", F_OK) == 0;
+}
+
+// Whether huge pages were asked for where `at` is: the flag "hg" of its mapping.
+static bool asks_for_huge_pages(const uint8_t *at)
+{
+    FILE *maps = fopen("/proc/self/smaps", "r");
+    cr_assert_not_null(maps);
+    char line[1024];
+    bool here = false, found = false, asks = false;
+    while (!found && fgets(line, sizeof line, maps)) {
+        unsigned long from, to;
+        if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+            here = (uintptr_t)at >= from && (uintptr_t)at < to;
+        found = here && strncmp(line, "VmFlags:", 8) == 0;
+        asks = found && strstr(line, " hg") != NULL;
+    }
+    fclose(maps);
+    cr_assert(found);
+    return asks;
+}
+
+enum { PAGES_SEGMENT = 32 * 1024, MIB = 1 << 20 };
+
+// A pool of as many segments, which lie one after the other: calls `look` for each.
+static void each_segment(uint32_t count, void (*look)(const uint8_t *first, const uint8_t *data))
+{
+    leati_global_pool *global = make_global(PAGES_SEGMENT, count);
+    fake_task task = fake_task_make();
+    leati_local_pool *local = make_local(global, &task, count, count, 0);
+    leati_segment **segments = calloc(count, sizeof(leati_segment *));
+    cr_assert_not_null(segments);
+    for (uint32_t i = 0; i < count; i++) {
+        segments[i] = leati_local_pool_request(local, false);
+        cr_assert_not_null(segments[i]);
+        cr_assert(i == 0 || segments[i]->data > segments[i - 1]->data);
+        look(segments[0]->data, segments[i]->data);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        leati_segment_release(segments[i]);
+    free(segments);
+    end_local(&local);
+    leati_global_pool_destroy(&global);
+}
+
+// Up to 2 MiB behind the first 4 are in a huge page that begins before.
+static void expect_huge_pages_behind(const uint8_t *first, const uint8_t *data)
+{
+    if (data + PAGES_SEGMENT < first + 4 * MIB)
+        cr_assert(!asks_for_huge_pages(data) && !asks_for_huge_pages(data + PAGES_SEGMENT - 1));
+    else if (data >= first + 6 * MIB)
+        cr_assert(asks_for_huge_pages(data) && asks_for_huge_pages(data + PAGES_SEGMENT - 1));
+}
+
+static void expect_small_pages(const uint8_t *first, const uint8_t *data)
+{
+    cr_assert(!asks_for_huge_pages(data) && !asks_for_huge_pages(data + PAGES_SEGMENT - 1));
+}
+
+Test(pool, all_but_the_beginning_of_a_large_one_is_to_have_huge_pages)
+{
+    if (!tells_pages())
+        cr_skip("the system does not tell");
+    each_segment(64 * MIB / PAGES_SEGMENT, expect_huge_pages_behind);
+}
+
+// Of 4 MiB, with what each segment has before its data.
+Test(pool, a_small_one_has_small_pages)
+{
+    if (!tells_pages())
+        cr_skip("the system does not tell");
+    each_segment(4 * MIB / (PAGES_SEGMENT + 64), expect_small_pages);
 }
