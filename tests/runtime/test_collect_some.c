@@ -35,7 +35,8 @@ static char *big_text;
 // clang-format off
 static const uint32_t sizes[] = {
     0, 1, 2, 0, 5, 100, 120, 127, 128, 129, 900, 1000, 1007, 1008, 1009, 1010, 1015, 1016, 1017,
-    1018, 1019, 1020, 1021, 1022, 1023, 1024, 1025, 2040, 2048, 5000, 3, 0, 0, 7, 70000, 200, 1, 2, 3, 4,
+    1018, 1019, 1020, 1021, 1022, 1023, 1024, 1025, 2040, 2048, 5000, 3, 0, 0, 7, 70000, 200, 1, 2,
+    3, 4,
 };
 // clang-format on
 enum { SIZES = sizeof sizes / sizeof *sizes };
@@ -221,13 +222,18 @@ typedef struct outcome {
     uint64_t source_in, source_out; // of all tasks with a source
 } outcome;
 
-static outcome run(leat_env *env)
+// Cancels the job when `*when` is set, unless that is NULL.
+static outcome run_until(leat_env *env, const _Atomic bool *when)
 {
     leat_runtime *runtime;
     leat_job *job;
     cr_assert(leat_runtime_create(env, &runtime, NULL, 0) == LEAT_OK);
     cr_assert(leat_start(runtime, env, &job) == LEAT_OK, "%s", fault_of(env));
     atomic_store(&running, job);
+    while (when && !*when)
+        sched_yield();
+    if (when)
+        leat_job_cancel(job);
     outcome o = {.err = leat_job_wait(job, -1), .tasks = leat_job_task_count(job)};
     snprintf(o.why, sizeof o.why, "%s", leat_job_failure(job));
     for (uint32_t i = 0; i < o.tasks; i++) {
@@ -240,6 +246,11 @@ static outcome run(leat_env *env)
     leat_runtime_destroy(&runtime);
     leat_env_destroy(&env);
     return o;
+}
+
+static outcome run(leat_env *env)
+{
+    return run_until(env, NULL);
 }
 
 static outcome run_ok(leat_env *env)
@@ -540,14 +551,6 @@ static int wait_for_cancel(leat_ctx *ctx, const void *in)
     return 0;
 }
 
-static void *cancel_inside(void *arg)
-{
-    while (!inside)
-        sched_yield();
-    cancel_running();
-    return NULL;
-}
-
 Test(collect_some, cancelling_ends_the_wait_of_a_call)
 {
     make_text();
@@ -555,10 +558,7 @@ Test(collect_some, cancelling_ends_the_wait_of_a_call)
     maker how = {
         .count = INT64_MAX, .piece = PIECE_MOST, .text = true, .expected = LEAT_ECANCELLED};
     leat_disable_chaining(leat_sink(leat_forward(make(env, &how)), wait_for_cancel));
-    pthread_t thread;
-    cr_assert(pthread_create(&thread, NULL, cancel_inside, NULL) == 0);
-    cr_assert(run(env).err == LEAT_ECANCELLED);
-    pthread_join(thread, NULL);
-    cr_assert(inside && emitted < 16 * SIZES);
+    outcome o = run_until(env, &inside);
+    cr_assert(o.err == LEAT_ECANCELLED && emitted < 16 * SIZES);
     free(big_text);
 }
