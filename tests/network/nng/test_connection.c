@@ -203,6 +203,26 @@ Test(connection, works_over_ipc)
     pair_close(&both);
 }
 
+// A reader that has waited at its socket for long leaves the waiting to nng, until bytes come.
+Test(connection, goes_on_and_ends_after_a_long_silence)
+{
+    enum { SILENCE_US = (LEATI_SOCKET_PATIENCE_MS + 300) * 1000 };
+    pair both;
+    pair_open(&both, 9000);
+    for (uint32_t frames = 100; frames <= 300; frames += 100) {
+        for (int i = 0; i < 2; i++)
+            side_send(&both.sides[i], frames);
+        for (int i = 0; i < 2; i++)
+            side_await_arrived(&both.sides[i], frames);
+        cr_assert_not(both.sides[0].wrong || both.sides[1].wrong);
+        usleep(SILENCE_US);
+    }
+    leati_connection_close(both.sides[0].connection, LEAT_ECANCELLED, "enough");
+    side_await_closed(&both.sides[0]);
+    side_await_closed(&both.sides[1]);
+    pair_close(&both);
+}
+
 // --- how it ends ---
 
 Test(connection, close_tells_both_sides_once)
