@@ -64,7 +64,10 @@ static leat_err some_single(leat_operator *op, const void *records, uint32_t *co
 
 leat_some_fn leati_writer_some(const leati_writer *writer)
 {
-    return writer->ops.element == element_single ? some_single : NULL;
+    // With timeout 0 readers are told of each record.
+    return writer->ops.element == element_single && writer->options.buffer_timeout_ms != 0
+               ? some_single
+               : NULL;
 }
 
 // Rebalance and rescale: one after the other.

@@ -104,7 +104,8 @@ static inline bool leat_out_available(const leat_ctx *ctx)
 }
 // Emits up to `*count` records of the output's type, which lie one after the other in memory, as
 // long as leat_out_available says yes; the first in any case. `*count` becomes the number of those
-// that are out, also on failure. Faster than leat_collect for each where they leave the task.
+// that are out, also on failure; results as of leat_collect, and records may be reused as there.
+// Faster than leat_collect for each where they leave the task.
 LEAT_API leat_err leat_collect_some(const leat_ctx *ctx, leat_out *out, const void *records,
                                     uint32_t *count);
 // Arranges one wake-up of this task when `fd` becomes readable or reports an error; then poll is

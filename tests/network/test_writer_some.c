@@ -156,9 +156,9 @@ static void compare(leati_partitioner partitioner, uint32_t channels, bool blobs
 
 Test(writer_some, the_bytes_are_those_of_one_record_after_the_other)
 {
-    static const int64_t timeouts[] = {100, 0, -1};
+    static const int64_t timeouts[] = {100, -1};
     fill_bytes();
-    for (size_t t = 0; t < 3; t++)
+    for (size_t t = 0; t < 2; t++)
         for (int blobs = 0; blobs < 2; blobs++) {
             compare(LEATI_PARTITION_FORWARD, 1, blobs, timeouts[t]);
             compare(LEATI_PARTITION_GLOBAL, 2, blobs, timeouts[t]);
@@ -202,13 +202,12 @@ Test(writer_some, it_stops_when_the_task_should_look_for_room)
     exchange_close(&x);
 }
 
-Test(writer_some, readers_are_notified_once_for_all)
+Test(writer_some, readers_are_not_notified_of_an_open_segment)
 {
     static const struct {
         int64_t timeout;
-        int wakes; // for records that fit one segment
         bool flush;
-    } cases[] = {{100, 0, true}, {0, 1, false}, {-1, 0, false}};
+    } cases[] = {{100, true}, {-1, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         exchange x;
         exchange_init(&x, LEATI_PARTITION_FORWARD, 1);
@@ -220,7 +219,7 @@ Test(writer_some, readers_are_notified_once_for_all)
         wakes_of(&x.consumer[0]);
         count = 30;
         cr_assert(put_pairs(&x, 1, &count) == LEAT_OK && count == 30);
-        cr_assert(wakes_of(&x.consumer[0]) == cases[i].wakes);
+        cr_assert(wakes_of(&x.consumer[0]) == 0);
         cr_assert(leati_writer_flush(x.writer) == cases[i].flush);
         expect_counts(&x, cases[i].timeout < 0 ? 0 : 31, cases[i].timeout < 0 ? 0 : 31 * 23);
         exchange_close(&x);
@@ -286,7 +285,8 @@ static int64_t first_of_all(leat_ctx *ctx, const void *in, uint32_t channels)
     return 0;
 }
 
-static bool takes_several(leati_partitioner partitioner, uint32_t channels, leat_key_fn fn)
+static bool takes_several(leati_partitioner partitioner, uint32_t channels, leat_key_fn fn,
+                          int64_t timeout)
 {
     const char *why, *at;
     exchange x;
@@ -295,6 +295,7 @@ static bool takes_several(leati_partitioner partitioner, uint32_t channels, leat
     cr_assert(leat_key_init(&key.fields, LEAT_TYPE(pair), "", &why, &at) == LEAT_OK);
     x.options.key = &key;
     x.options.custom = first_of_all;
+    x.options.buffer_timeout_ms = timeout;
     exchange_open(&x);
     bool takes = leati_writer_some(x.writer) != NULL;
     exchange_close(&x);
@@ -313,10 +314,14 @@ Test(writer_some, only_where_there_is_nothing_to_choose)
         {LEATI_PARTITION_CUSTOM, false, false},  {LEATI_PARTITION_HASH, true, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        cr_assert(takes_several(cases[i].partitioner, 1, NULL) == cases[i].one, "%zu", i);
+        cr_assert(takes_several(cases[i].partitioner, 1, NULL, 100) == cases[i].one, "%zu", i);
         if (cases[i].partitioner != LEATI_PARTITION_FORWARD)
-            cr_assert(takes_several(cases[i].partitioner, 3, NULL) == cases[i].several, "%zu", i);
+            cr_assert(takes_several(cases[i].partitioner, 3, NULL, 100) == cases[i].several, "%zu",
+                      i);
     }
     // A key function may fail.
-    cr_assert(!takes_several(LEATI_PARTITION_HASH, 1, key_of));
+    cr_assert(!takes_several(LEATI_PARTITION_HASH, 1, key_of, 100));
+    // With these readers are told of each record, and never.
+    cr_assert(!takes_several(LEATI_PARTITION_FORWARD, 1, NULL, 0));
+    cr_assert(takes_several(LEATI_PARTITION_FORWARD, 1, NULL, -1));
 }

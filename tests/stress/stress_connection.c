@@ -72,7 +72,12 @@ static void on_opened(leati_connection *connection, void *user, const leati_hell
     end *self = check_end(user);
     if (atomic_fetch_add(&self->opened, 1) != 0 || atomic_load(&self->arrived) != 0)
         wrong("opened is not first", 0, 0);
-    (void)connection, (void)peer;
+    // Some wait by nng alone, as where there is no telling which socket it is.
+    pthread_mutex_lock(&connection->in_lock);
+    if (self->seed % 4 == 0)
+        connection->socket = -1;
+    pthread_mutex_unlock(&connection->in_lock);
+    (void)peer;
 }
 
 static leat_err on_place(leati_connection *connection, void *user, const leati_frame *frame,
