@@ -207,19 +207,21 @@ static inline void look_ahead(const uint8_t *at, uint32_t size)
         __builtin_prefetch(at + AHEAD + LEATI_CACHE_LINE);
 }
 
-// The payload of a whole record without timestamp at the front of what is at hand, or NULL.
-static inline const uint8_t *next_plain_record(leati_reader *reader, uint32_t *size)
+// The payload of a whole record without timestamp that begins at `*at`, which goes behind it; or
+// NULL.
+static inline const uint8_t *next_plain_record(const uint8_t **at, const uint8_t *end,
+                                               uint32_t *size)
 {
-    size_t left = (size_t)(reader->end - reader->at);
+    size_t left = (size_t)(end - *at);
     if (left < LEATI_ELEMENT_HEADER)
         return NULL;
-    uint32_t header = leati_element_get_header(reader->at);
+    uint32_t header = leati_element_get_header(*at);
     *size = header >> 4;
     if ((header & 15) != LEATI_TAG_RECORD || *size > left - LEATI_ELEMENT_HEADER)
         return NULL;
-    const uint8_t *payload = reader->at + LEATI_ELEMENT_HEADER;
-    reader->at = payload + *size;
-    look_ahead(reader->at, *size);
+    const uint8_t *payload = *at + LEATI_ELEMENT_HEADER;
+    *at = payload + *size;
+    look_ahead(*at, *size);
     return payload;
 }
 
@@ -234,7 +236,7 @@ static leat_err take_plain(leati_task *t, leati_task_port *port, leati_reader *r
     leat_err err = LEAT_OK;
     t->time.present = false;
     while (*budget > 0 && !err && !t->allowance.unsure && !leati_task_hurries(t) &&
-           (payload = next_plain_record(reader, &size))) {
+           (payload = next_plain_record(&reader->at, reader->end, &size))) {
         leat_decoder decoder = {.err = LEAT_ECORRUPT};
         --*budget;
         err = decode(t, port, &decoder, payload, size, record);
@@ -255,17 +257,19 @@ static leat_err take_batch(leati_task *t, leati_task_port *port, leati_reader *r
 {
     leat_operator *head = port->to.target;
     uint32_t most = *budget < LEATI_INPUT_BATCH ? *budget : LEATI_INPUT_BATCH;
-    uint32_t count = 0, size;
-    const uint8_t *payload;
+    uint32_t count = 0, size, step = port->type->size;
+    // What other code may change is read once.
+    const uint8_t *payload, *at = reader->at, *end = reader->end;
     char *to = port->record;
     leat_decoder decoder = {.err = LEAT_ECORRUPT};
-    while (count < most && (payload = next_plain_record(reader, &size))) {
+    while (count < most && (payload = next_plain_record(&at, end, &size))) {
         leat_err err = decode(t, port, &decoder, payload, size, to);
         if (LEAT_UNLIKELY(err))
             return input_error(t, err, reader, "a record that cannot be decoded");
-        to += port->type->size;
+        to += step;
         count++;
     }
+    reader->at = at;
     if (count == 0)
         return LEAT_OK;
     *budget -= count;
