@@ -71,17 +71,14 @@ static uint32_t later(uint32_t a, uint32_t b)
     return a == UINT32_MAX || (b != UINT32_MAX && b > a) ? b : a;
 }
 
-// The first operator on a stretch of the stack, or of all on it the last in the chain. The words
-// are looked at as they are, whatever frames they belong to.
+// The first operator on a stretch of the stack. The words are looked at as they are, whatever
+// frames they belong to.
 __attribute__((no_sanitize("address"))) static uint32_t
-search_stack(const leati_chain *chain, const uintptr_t *from, const uintptr_t *end, bool first_only)
+search_stack(const leati_chain *chain, const uintptr_t *from, const uintptr_t *end)
 {
     uint32_t found = UINT32_MAX;
-    for (; from < end; from++) {
-        found = later(found, operator_at(chain, *from));
-        if (first_only && found != UINT32_MAX)
-            break;
-    }
+    for (; from < end && found == UINT32_MAX; from++)
+        found = operator_at(chain, *from);
     return found;
 }
 
@@ -119,8 +116,9 @@ static uint32_t search_registers(const leati_chain *chain, const registers *r, u
     return found;
 }
 
-// The nearest frame that tells, or, where a deep recursion hides who has begun it, what stands at
-// the other end of the stack.
+// The nearest frame that tells, or, where a deep recursion hides who has begun it, the nearest at
+// the other end of the stack. Not the last in the chain: the runtime's own frames there have room
+// in which other calls have left their words.
 static uint32_t search_frames(const leati_chain *chain, const leati_thread *thread, uintptr_t sp)
 {
     uintptr_t low = thread->stack_low, high = thread->stack_high;
@@ -131,11 +129,11 @@ static uint32_t search_frames(const leati_chain *chain, const leati_thread *thre
     if (from < low || from >= high)
         return UINT32_MAX;
     uintptr_t end = high - from > STACK_BYTES ? from + STACK_BYTES : high;
-    uint32_t found = search_stack(chain, (const uintptr_t *)from, (const uintptr_t *)end, true);
+    uint32_t found = search_stack(chain, (const uintptr_t *)from, (const uintptr_t *)end);
     if (found != UINT32_MAX || end == high)
         return found;
     from = high - end > STACK_BYTES ? high - STACK_BYTES : end;
-    return search_stack(chain, (const uintptr_t *)from, (const uintptr_t *)high, false);
+    return search_stack(chain, (const uintptr_t *)from, (const uintptr_t *)high);
 }
 
 static uint32_t guess_operator(const leati_chain *chain, const leati_thread *thread,

@@ -67,6 +67,12 @@ typedef struct leati_reading {
     bool inside_tls;    // what is known of an operation is on the stack of its thread
 } leati_reading;
 
+// How a reader has waited at its socket; all zero at first.
+typedef struct leati_waits {
+    int64_t over_ns; // when the last wait was over, by leati_clock_ns
+    bool short_ones; // it was not worth a sleep
+} leati_waits;
+
 struct leati_connection {
     // Immutable once the stage is STARTED.
     const leat_allocator *allocator;
@@ -97,8 +103,8 @@ struct leati_connection {
     // An operation is started, and aborted, under the lock of its direction: so that one that
     // begins after `closing` was set is never begun, and one that began before it is aborted.
     pthread_mutex_t in_lock, out_lock;
-    int socket; // where the reader waits, or -1; it writes to it, under in_lock
-    bool soon;  // its last wait there was a short one; the reader's
+    int socket;        // where the reader waits, or -1; it writes to it, under in_lock
+    leati_waits waits; // there; the reader's
     nng_aio *in, *out;
 
     // The first reason of the end. Taken before in_lock and out_lock.
@@ -199,9 +205,9 @@ enum { LEATI_SOCKET_PATIENCE_MS = 1000 };
 // no telling which it is.
 int leati_socket_of(nng_stream *stream);
 // Returns when bytes are there to be read, or the end; when the reading was shut down; and
-// sometimes earlier. Where the last wait was a short one, `*soon`, it looks for a moment before it
-// sleeps.
-void leati_socket_await(int fd, bool *soon);
+// sometimes earlier. Where the last wait was a short one it looks for a moment before it sleeps:
+// for 30 us at most, and three times as long as its thread has worked since that wait.
+void leati_socket_await(int fd, leati_waits *waits);
 // Calls `visit` for each descriptor of this process.
 void leati_socket_each(void (*visit)(void *user, int fd), void *user);
 // Whether this end of a socket, or the other one, is the socket file of that path.

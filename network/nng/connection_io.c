@@ -40,7 +40,7 @@ static size_t size_of(const nng_iov *iov, unsigned count)
 void leati_connection_await(leati_connection *self)
 {
     if (self->drained && self->socket >= 0)
-        leati_socket_await(self->socket, &self->soon);
+        leati_socket_await(self->socket, &self->waits);
 }
 
 int leati_connection_begin_receive(leati_connection *self, const nng_iov *iov, unsigned count,

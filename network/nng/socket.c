@@ -119,8 +119,9 @@ int leati_socket_of(nng_stream *stream)
 // --- waiting ---
 
 // A sleep that ends so soon is not worth it: to be woken takes as long, and the system likes to
-// wake who sleeps on the processor of who has brought the bytes, where the two then take turns.
-enum { SOON_NS = 30000 };
+// wake who sleeps on the processor of who has brought the bytes, where the two then take turns. But
+// who has had little to do since it waited last is not to burn a processor for that.
+enum { SOON_NS = 30000, WORTH = 3 };
 
 // Whether something comes until then. Whoever else can run on this processor does.
 static bool look_out(struct pollfd *bytes, int64_t until_ns)
@@ -133,13 +134,15 @@ static bool look_out(struct pollfd *bytes, int64_t until_ns)
     return false;
 }
 
-void leati_socket_await(int fd, bool *soon)
+void leati_socket_await(int fd, leati_waits *waits)
 {
     struct pollfd bytes = {.fd = fd, .events = POLLIN};
-    int64_t start_ns = leati_clock_ns();
-    if (*soon && look_out(&bytes, start_ns + SOON_NS))
-        return;
-    // An interruption, or an error, is for nng to find out.
-    (void)poll(&bytes, 1, LEATI_SOCKET_PATIENCE_MS);
-    *soon = leati_clock_ns() - start_ns < SOON_NS;
+    int64_t start_ns = leati_clock_ns(), soon_ns = (start_ns - waits->over_ns) * WORTH;
+    if (soon_ns > SOON_NS)
+        soon_ns = SOON_NS;
+    if (!waits->short_ones || !look_out(&bytes, start_ns + soon_ns))
+        // An interruption, or an error, is for nng to find out.
+        (void)poll(&bytes, 1, LEATI_SOCKET_PATIENCE_MS);
+    waits->over_ns = leati_clock_ns();
+    waits->short_ones = waits->over_ns - start_ns < soon_ns;
 }

@@ -89,12 +89,15 @@ static int overflow(int depth, const char *before)
     return overflow(depth + 1, frame) + frame[depth % 4096];
 }
 
-// The same with frames much larger than a page, of which only the far end is written to.
-static int leap(int depth, const char *before)
+// The same with frames much larger than a page, of which only the far end is used, 64 bytes that
+// each hand one on to the next.
+__attribute__((noinline)) static int leap(int depth, const char *before)
 {
     char frame[16 * 1024];
-    frame[0] = (char)(depth + *before);
-    return depth < 0 ? 0 : leap(depth + 1, frame) + frame[0];
+    if (depth < 0)
+        return 0;
+    frame[depth & 63] = (char)(depth + before[(depth - 1) & 63]);
+    return leap(depth + 1, frame) + frame[depth & 63];
 }
 
 static int boom(leat_ctx *ctx, const void *in, void *out)
@@ -115,7 +118,7 @@ static int boom(leat_ctx *ctx, const void *in, void *out)
     if (!strcmp(harm->how, "exit"))
         exit(7);
     if (!strcmp(harm->how, "leap"))
-        return leap(0, "") == 1;
+        return leap(0, (const char[64]){0}) == 1;
     return overflow(0, (const char[4096]){0}) == 1;
 }
 

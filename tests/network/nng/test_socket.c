@@ -214,14 +214,14 @@ Test(socket, of_two_to_one_process_none_is_taken)
 
 typedef struct waiting {
     int fds[2];
-    bool soon;
+    leati_waits waits;
     _Atomic bool over;
 } waiting;
 
 static void *wait_there(void *arg)
 {
     waiting *w = arg;
-    leati_socket_await(w->fds[0], &w->soon);
+    leati_socket_await(w->fds[0], &w->waits);
     atomic_store(&w->over, true);
     return NULL;
 }
@@ -239,9 +239,9 @@ static void happen(const waiting *w, event what)
 }
 
 // The pause is longer than who waits looks before it sleeps, and shorter than it sleeps.
-static void wait_for(event what, bool before, bool soon)
+static void wait_for(event what, bool before, bool looks)
 {
-    waiting w = {.soon = soon};
+    waiting w = {.waits.short_ones = looks};
     pthread_t thread;
     cr_assert(socketpair(AF_UNIX, SOCK_STREAM, 0, w.fds) == 0);
     if (before)
@@ -253,7 +253,8 @@ static void wait_for(event what, bool before, bool soon)
         happen(&w, what);
     }
     pthread_join(thread, NULL);
-    cr_expect(before || !w.soon);
+    cr_expect(before || !w.waits.short_ones);
+    cr_expect(w.waits.over_ns > 0);
     close(w.fds[0]);
     if (what != END)
         close(w.fds[1]);
