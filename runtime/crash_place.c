@@ -116,9 +116,9 @@ static uint32_t search_registers(const leati_chain *chain, const registers *r, u
     return found;
 }
 
-// The nearest frame that tells, or, where a deep recursion hides who has begun it, the nearest at
-// the other end of the stack. Not the last in the chain: the runtime's own frames there have room
-// in which other calls have left their words.
+// The nearest frame that tells. Where a deep recursion hides who has begun it, nothing does: the
+// frames at the other end of the stack, the runtime's own among them, have room in which other
+// calls have left their words, and no name is better than a wrong one.
 static uint32_t search_frames(const leati_chain *chain, const leati_thread *thread, uintptr_t sp)
 {
     uintptr_t low = thread->stack_low, high = thread->stack_high;
@@ -129,11 +129,7 @@ static uint32_t search_frames(const leati_chain *chain, const leati_thread *thre
     if (from < low || from >= high)
         return UINT32_MAX;
     uintptr_t end = high - from > STACK_BYTES ? from + STACK_BYTES : high;
-    uint32_t found = search_stack(chain, (const uintptr_t *)from, (const uintptr_t *)end);
-    if (found != UINT32_MAX || end == high)
-        return found;
-    from = high - end > STACK_BYTES ? high - STACK_BYTES : end;
-    return search_stack(chain, (const uintptr_t *)from, (const uintptr_t *)high);
+    return search_stack(chain, (const uintptr_t *)from, (const uintptr_t *)end);
 }
 
 static uint32_t guess_operator(const leati_chain *chain, const leati_thread *thread,

@@ -32,13 +32,16 @@ static uint32_t count_workers(const leati_config *config)
     return workers > 0 ? (uint32_t)workers : 1;
 }
 
-static leat_err create_pool(leat_runtime *r, const leati_config *config)
+static leat_err create_pool(leat_runtime *r, const leati_config *config, const char **what)
 {
     size_t segment_size = (size_t)leati_config_get(config, LEATI_CONFIG_SEGMENT_SIZE);
     uint64_t segments =
         (uint64_t)leati_config_get(config, LEATI_CONFIG_NETWORK_MEMORY) / segment_size;
+    *what = segments == 0 ? "memory.network is less than one segment (memory.segment-size)"
+                          : "memory.network has too many segments (memory.segment-size)";
     if (segments == 0 || segments > UINT32_MAX)
         return LEAT_EINVAL;
+    *what = "the memory segments";
     return leati_global_pool_create(r->allocator, segment_size, (uint32_t)segments, &r->pool);
 }
 
@@ -46,8 +49,7 @@ static leat_err create_parts(leat_runtime *r, leat_env *env, const char **what)
 {
     const leati_config *config = leati_env_config(env);
     const leat_clock *clock = &leati_env_options(env)->clock;
-    *what = "the memory segments";
-    leat_err err = create_pool(r, config);
+    leat_err err = create_pool(r, config, what);
     if (err)
         return err;
     *what = "the service";

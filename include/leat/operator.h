@@ -113,9 +113,10 @@ LEAT_API leat_err leat_collect_some(const leat_ctx *ctx, leat_out *out, const vo
 // descriptors that cannot be watched (regular files: they never block).
 LEAT_API LEAT_MUST_USE leat_err leat_ctx_wait_readable(leat_ctx *ctx, int fd);
 // Arranges one wake-up of this task when the runtime's clock (leat_ctx_now_ns) has reached
-// `time_ns`, at most about 1 ms later when the workers are free; then poll is called again. It
-// replaces the one that this operator has arranged before and that has not come yet; INT64_MAX
-// takes that back. It ends with the operator.
+// `time_ns`, at most about 1 ms later when the workers are free; then poll is called again. It may
+// be called earlier as well, for other reasons: look at the clock. This replaces the time that this
+// operator has arranged before and that has not come yet; INT64_MAX takes that back. It ends with
+// the operator.
 LEAT_API void leat_ctx_wake_at(leat_ctx *ctx, int64_t time_ns);
 // A handle by which any thread can make this task's poll hook be called again. Valid until the
 // operator's dispose hook returns.

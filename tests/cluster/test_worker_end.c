@@ -203,15 +203,6 @@ Test(worker, gives_up_when_there_is_no_job_manager)
 
 // --- crashes ---
 
-// Which operator it was is a guess from the words on the stack. AddressSanitizer's frames have room
-// in which those of earlier calls are left, so with it only the task is certain once the innermost
-// frames tell nothing.
-#if defined(__SANITIZE_ADDRESS__)
-#define BOOM_BY_STACK "(1/1)"
-#else
-#define BOOM_BY_STACK "\"boom\" (1/1)"
-#endif
-
 static void crash(const char *how, int signal, const char *said_of_it, const char *where)
 {
     start(1, NULL);
@@ -219,8 +210,9 @@ static void crash(const char *how, int signal, const char *said_of_it, const cha
     uint64_t attempt = deploy(&f, &j, 1);
     said *s = wait_said(&f, LEATI_MESSAGE_CRASH, attempt);
     const leati_msg_failed *crash = s->record;
-    cr_expect(contains(crash->text, said_of_it) && contains(crash->text, where), "%.*s",
-              (int)crash->text.size, crash->text.data);
+    cr_expect(contains(crash->text, said_of_it) && contains(crash->text, where) &&
+                  contains(crash->text, " (1/1)"),
+              "%.*s", (int)crash->text.size, crash->text.data);
     free_said(s);
     int status = wait_end(&f, 1);
     if (signal)
@@ -245,15 +237,16 @@ Test(worker, tells_an_arithmetic_fault)
     crash("fpe", SIGFPE, "signal 8 (SIGFPE)", "\"boom\" (1/1)");
 }
 
+// A recursion that has filled the stack may hide which operator of the chain has begun it.
 Test(worker, tells_a_stack_overflow)
 {
-    crash("overflow", SIGSEGV, "its stack has overflowed", BOOM_BY_STACK);
+    crash("overflow", SIGSEGV, "its stack has overflowed", "\"boom");
 }
 
 // By frames of which each is larger than a page, and could begin beyond a small guard.
 Test(worker, tells_a_stack_overflow_by_large_frames)
 {
-    crash("leap", SIGSEGV, "its stack has overflowed", BOOM_BY_STACK);
+    crash("leap", SIGSEGV, "its stack has overflowed", "\"boom");
 }
 
 Test(worker, tells_a_call_of_exit)

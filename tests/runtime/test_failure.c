@@ -243,6 +243,17 @@ Test(failure, a_job_without_enough_segments_is_refused_with_the_numbers)
     cr_assert(strstr(why, "but only 2 of all 2 are free"), "%s", why);
 }
 
+Test(failure, memory_without_room_for_one_segment_is_refused_with_the_settings)
+{
+    char why[1200];
+    leat_env *env = new_env("1");
+    leat_env_set(env, "memory.network", "64 KiB");
+    leat_env_set(env, "memory.segment-size", "1 MiB");
+    leat_sink(leat_sequence(env, 0, 9), bad_sink);
+    cr_assert(run_and_free(env, why, sizeof why) == LEAT_EINVAL);
+    cr_assert(strstr(why, "memory.network") && strstr(why, "memory.segment-size"), "%s", why);
+}
+
 Test(failure, a_graph_without_operators_is_refused)
 {
     char why[1200];
