@@ -21,6 +21,7 @@ typedef struct leat_operator leat_operator;
 typedef struct leat_out leat_out;
 
 typedef leat_err (*leat_element_fn)(leat_operator *self, const void *record, leat_out *out);
+// Takes several records; `*count` becomes how many it has taken.
 typedef leat_err (*leat_some_fn)(leat_operator *self, const void *records, uint32_t *count);
 
 // Where an operator's records go: straight into the next operator of the chain, or into a record

@@ -93,6 +93,7 @@ typedef struct leat_allowance {
     const bool *over; // atomic: the turn is to end after the record in hand
     bool unsure;      // its output may have no room
 } leat_allowance;
+// Its second half, which looks at the channels.
 LEAT_API bool leat_out_has_room(const leat_ctx *ctx);
 // Whether the task may start another record now: its output has room and its turn is not over.
 // Cheap; sources ask it between records, and return when it says no.

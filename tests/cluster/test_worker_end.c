@@ -203,15 +203,20 @@ Test(worker, gives_up_when_there_is_no_job_manager)
 
 // --- crashes ---
 
-static void crash(const char *how, int signal, const char *said_of_it, const char *where)
+// A recursion that has filled the stack may hide which operator of the chain has begun it.
+#define BOOMS_TASK " in one of the operators of \"boom -> discard\" (1/1)"
+
+// `or_where` is what may stand there as well.
+static void crash(const char *how, int signal, const char *said_of_it, const char *or_where)
 {
     start(1, NULL);
     job_init(&f, &j, leati_many_main, "many.so", ARGS("crash", how, "5"), 1);
     uint64_t attempt = deploy(&f, &j, 1);
     said *s = wait_said(&f, LEATI_MESSAGE_CRASH, attempt);
     const leati_msg_failed *crash = s->record;
-    cr_expect(contains(crash->text, said_of_it) && contains(crash->text, where) &&
-                  contains(crash->text, " (1/1)"),
+    cr_expect(contains(crash->text, said_of_it), "%.*s", (int)crash->text.size, crash->text.data);
+    cr_expect(contains(crash->text, " in operator \"boom\" (1/1)") ||
+                  (or_where && contains(crash->text, or_where)),
               "%.*s", (int)crash->text.size, crash->text.data);
     free_said(s);
     int status = wait_end(&f, 1);
@@ -224,34 +229,33 @@ static void crash(const char *how, int signal, const char *said_of_it, const cha
 
 Test(worker, tells_a_segmentation_fault)
 {
-    crash("segv", SIGSEGV, "signal 11 (SIGSEGV)", "\"boom\" (1/1)");
+    crash("segv", SIGSEGV, "signal 11 (SIGSEGV)", NULL);
 }
 
 Test(worker, tells_an_abort)
 {
-    crash("abort", SIGABRT, "signal 6 (SIGABRT)", "\"boom\" (1/1)");
+    crash("abort", SIGABRT, "signal 6 (SIGABRT)", NULL);
 }
 
 Test(worker, tells_an_arithmetic_fault)
 {
-    crash("fpe", SIGFPE, "signal 8 (SIGFPE)", "\"boom\" (1/1)");
+    crash("fpe", SIGFPE, "signal 8 (SIGFPE)", NULL);
 }
 
-// A recursion that has filled the stack may hide which operator of the chain has begun it.
 Test(worker, tells_a_stack_overflow)
 {
-    crash("overflow", SIGSEGV, "its stack has overflowed", "\"boom");
+    crash("overflow", SIGSEGV, "its stack has overflowed", BOOMS_TASK);
 }
 
 // By frames of which each is larger than a page, and could begin beyond a small guard.
 Test(worker, tells_a_stack_overflow_by_large_frames)
 {
-    crash("leap", SIGSEGV, "its stack has overflowed", "\"boom");
+    crash("leap", SIGSEGV, "its stack has overflowed", BOOMS_TASK);
 }
 
 Test(worker, tells_a_call_of_exit)
 {
-    crash("exit", 0, "a call of exit()", "\"boom\" (1/1)");
+    crash("exit", 0, "a call of exit()", NULL);
 }
 
 Test(worker, tells_a_crash_in_the_job_function)
